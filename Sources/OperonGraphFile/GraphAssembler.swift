@@ -3,10 +3,11 @@ import OperonModel
 /// Builds a graph from the parts of a file, in any order.
 struct GraphAssembler {
     static let rootKeys = [
-        "name", "order", "queues", "keys", "defaults", "operations",
+        "name", "parameters", "order", "queues", "keys", "defaults", "operations",
     ]
     /// The key that names the JSON Schema for editors; ignored here.
     static let schemaKey = "$schema"
+    static let parametersKey = "parameters"
 
     var reader: OperationReader
     /// The largest number of operations in this format.
@@ -25,8 +26,15 @@ struct GraphAssembler {
     private var sourceMap = SourceMap()
     private var indices: [String: UInt32] = [:]
     private(set) var hasOperations = false
+    /// What the submitter gives.
+    private let given: [ParameterAssignment]
+    /// `nil`: the file has not declared any, and `${` has no meaning in it.
+    private var parameters: GraphParameters?
+    /// Whether anything but the parameters was read.
+    private var hasRead = false
 
-    init(limits: Limits, base: String?, isYAML: Bool) {
+    init(limits: Limits, base: String?, isYAML: Bool, given: [ParameterAssignment]) {
+        self.given = given
         reader = OperationReader(limits: limits, base: base)
         self.limits = limits
         let yamlIsLess = isYAML && limits.yamlOperations < limits.operationsPerGraph
@@ -39,10 +47,56 @@ struct GraphAssembler {
     }
 
     /// Notes that the file has `operations`; the elements follow one by one.
-    mutating func beginOperations() { hasOperations = true }
+    mutating func beginOperations() {
+        hasOperations = true
+        hasRead = true
+    }
+
+    // MARK: - Parameters
+
+    /// Reads the declarations of parameters. Everything that is read before does not know them, so
+    /// readers look for them first.
+    mutating func declareParameters(_ entry: Node.Entry) throws(Stop) {
+        parameters = try GraphParameters.read(
+            entry,
+            given,
+            limits: limits,
+            reporting: &reader.fields
+        )
+        // Without their values, everything that uses them would look wrong.
+        guard parameters != nil else { throw .reported }
+    }
+
+    /// A value was given, and the file declares no parameters.
+    var unknownParameter: Stop? {
+        guard parameters == nil, let first = given.first else { return nil }
+        return .problem(first.unknown(among: []))
+    }
+
+    private mutating func expanded(_ node: Node) throws(Stop) -> Node {
+        guard parameters != nil else { return node }
+        return try parameters?.expand(node, reporting: &reader.fields) ?? node
+    }
 
     /// Reads a key of the file's root and its value, which was read as a whole.
     mutating func root(_ entry: Node.Entry) throws(Stop) {
+        if entry.key == Self.parametersKey {
+            guard parameters == nil else { return }
+            // Readers have looked for it, and missed it only if it is written in a way of its own.
+            guard !hasRead else {
+                try reader.fields.log.report(
+                    .misplacedKey,
+                    at: entry.keyPosition,
+                    entry.key,
+                    "these “parameters” must come before everything that they are for"
+                )
+                throw .reported
+            }
+            return try declareParameters(entry)
+        }
+        hasRead = true
+        var entry = entry
+        entry.value = try expanded(entry.value)
         switch entry.key {
         case "name": graphName = try reader.fields.name(entry.value, "name")
         case "order": order = try reader.fields.order(entry.value, "order") ?? .criticalPath
@@ -59,10 +113,11 @@ struct GraphAssembler {
 
     private mutating func readOperations(_ node: Node) throws(Stop) {
         beginOperations()
+        // Their parameters have been replaced already, with those of the whole root.
         if let entries = node.entries {
-            for entry in entries { try operation(entry) }
+            for entry in entries { try add(entry) }
         } else if let elements = node.elements {
-            for element in elements { try operation(element) }
+            for element in elements { try add(element) }
         } else {
             try reader.fields.mismatch(node, "operations", "a map or a list of operations")
         }
@@ -70,12 +125,25 @@ struct GraphAssembler {
 
     /// Reads an operation of a map; the key is its name.
     mutating func operation(_ entry: Node.Entry) throws(Stop) {
+        var entry = entry
+        if parameters != nil {
+            entry.key =
+                try parameters?.key(entry.key, at: entry.keyPosition, reporting: &reader.fields)
+                ?? entry.key
+            entry.value = try expanded(entry.value)
+        }
+        try add(entry)
+    }
+
+    /// Reads an operation of a list, or of a line; it has the key `name`.
+    mutating func operation(_ node: Node) throws(Stop) { try add(try expanded(node)) }
+
+    private mutating func add(_ entry: Node.Entry) throws(Stop) {
         let name = try reader.fields.name(entry.key, at: entry.keyPosition, "operations")
         try add(name, at: entry.keyPosition, nameIsKey: true, entry.value)
     }
 
-    /// Reads an operation of a list, or of a line; it has the key `name`.
-    mutating func operation(_ node: Node) throws(Stop) {
+    private mutating func add(_ node: Node) throws(Stop) {
         guard let entries = node.entries else {
             return try reader.fields.mismatch(node, "operations", "a list of maps")
         }
@@ -262,12 +330,28 @@ struct GraphAssembler {
     /// The graph, once everything was read without problems. `name` is used if the file has none.
     mutating func finish(name: String) -> (GraphDescription, SourceMap) {
         if let defaults { apply(defaults) }
+        if let variables = parameters?.variables, !variables.isEmpty { add(variables) }
         var graph = GraphDescription(name: graphName ?? name, operations: operations)
         graph.order = order
         graph.queues = queues
         graph.keys = keySettings
         operations = []
         return (graph, sourceMap)
+    }
+
+    /// Every process gets the values of the parameters; what an operation or the defaults set
+    /// comes before them.
+    private mutating func add(_ variables: [String: String]) {
+        for index in operations.indices {
+            guard case .command(var command) = operations[index].work else { continue }
+            if command.environment.isEmpty {
+                // One dictionary for all of them.
+                command.environment = variables
+            } else {
+                command.environment.merge(variables) { own, _ in own }
+            }
+            operations[index].work = .command(command)
+        }
     }
 
     private mutating func apply(_ defaults: OperationFields) {

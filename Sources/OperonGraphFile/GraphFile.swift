@@ -19,17 +19,21 @@ package struct GraphFileOptions: Hashable, Sendable {
     package var directory: String?
     /// The name of the graph if the file gives none; `nil`: the base name of the file.
     package var name: String?
+    /// Values for the parameters of the graph; of several for one parameter the last counts.
+    package var parameters: [ParameterAssignment]
 
     package init(
         replayScale: Double? = nil,
         limits: Limits = Limits(),
         directory: String? = nil,
-        name: String? = nil
+        name: String? = nil,
+        parameters: [ParameterAssignment] = []
     ) {
         self.replayScale = replayScale
         self.limits = limits
         self.directory = directory
         self.name = name
+        self.parameters = parameters
     }
 }
 

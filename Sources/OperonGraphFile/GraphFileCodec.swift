@@ -31,11 +31,14 @@ package struct GraphFileCodec: GraphCodec {
     ///   another common name of one of them; parameters such as `charset` are ignored.
     /// - Parameter name: the name of the graph if the text gives none; errors also use it for the
     ///   text.
+    /// - Parameter parameters: a JSON object with values for the parameters of the graph; errors
+    ///   call it `parameters`. A relative path in it stays relative.
     /// - Throws: `GraphFileError` with every problem and its line and column.
     package func decode(
         _ bytes: [UInt8],
         contentType: String,
-        name: String
+        name: String,
+        parameters: String? = nil
     ) throws -> GraphDescription {
         let file = name.isEmpty ? "graph" : name
         guard let format = GraphFileFormat(contentType: contentType) else {
@@ -48,7 +51,10 @@ package struct GraphFileCodec: GraphCodec {
             )
             throw GraphFileError.unfound(.problem(problem), file: file)
         }
-        let options = GraphFileOptions(limits: limits, name: name)
+        let given = try parameters.map { text throws(GraphFileError) in
+            try ParameterAssignment.read(json: text, source: "parameters", limits: limits)
+        }
+        let options = GraphFileOptions(limits: limits, name: name, parameters: given ?? [])
         return try GraphFile.read(bytes: bytes, file: file, format: format, options: options).graph
     }
 }

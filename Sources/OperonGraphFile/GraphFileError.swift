@@ -105,6 +105,8 @@ enum Stop: Error {
     case problem(Problem)
     /// There is one more problem than `problemsMax`.
     case enough
+    /// The problem is in the log already, and nothing after it can be interpreted.
+    case reported
 
     typealias Problem = GraphFileError.Problem
 }
@@ -140,10 +142,11 @@ struct ProblemLog {
                 isTruncated = true
             }
         case .enough: isTruncated = true
-        case nil: break
+        case .reported, nil: break
         }
         guard !all.isEmpty else { return nil }
-        for index in all.indices { all[index].file = file }
+        // A value of a parameter has another place than this file.
+        for index in all.indices where all[index].file.isEmpty { all[index].file = file }
         return GraphFileError(problems: all, isTruncated: isTruncated)
     }
 }

@@ -1,5 +1,13 @@
 import OperonModel
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// What the readers of all formats share: an assembler, and how reading ends.
 struct GraphReading {
     var assembler: GraphAssembler
@@ -12,7 +20,8 @@ struct GraphReading {
         assembler = GraphAssembler(
             limits: options.limits,
             base: options.directory,
-            isYAML: isYAML
+            isYAML: isYAML,
+            given: options.parameters
         )
     }
 
@@ -29,6 +38,7 @@ struct GraphReading {
                 )
             )
         }
+        if stop == nil { stop = assembler.unknownParameter }
         if let error = assembler.reader.fields.log.error(after: stop, file: file) { throw error }
         let (graph, sourceMap) = assembler.finish(name: name)
         return GraphFile(graph: graph, sourceMap: sourceMap, file: file)
@@ -38,6 +48,24 @@ struct GraphReading {
     static func name(of file: String) -> String {
         let name = Path.baseName(of: file)
         return name.isEmpty || name.hasControl ? "graph" : name
+    }
+
+    /// Whether `parameters` may be among the keys of the file: a fast search, so that files without
+    /// parameters are walked only once.
+    static func mentionsParameters(_ bytes: [UInt8]) -> Bool {
+        let key = Array(GraphAssembler.parametersKey.utf8)
+        return unsafe bytes.withUnsafeBytes { text in
+            // benign: an empty file has no address, and no keys.
+            guard var start = text.baseAddress else { return false }
+            let end = unsafe start + text.count
+            while unsafe end - start >= key.count,
+                let found = unsafe memchr(start, Int32(key[0]), end - start - key.count + 1)
+            {
+                if unsafe memcmp(found, key, key.count) == 0 { return true }
+                unsafe start = UnsafeRawPointer(found) + 1
+            }
+            return false
+        }
     }
 
     static func refuseReplay(_ options: GraphFileOptions) throws(Stop) {

@@ -56,6 +56,11 @@ enum JSONLinesReader {
             try assembler.report(parser.takeFindings())
             try JSONReader.finish(&parser)
             if isFirst, let header = value.entries, isHeader(header) {
+                if let parameters = header.first(where: {
+                    $0.key == GraphAssembler.parametersKey
+                }) {
+                    try assembler.declareParameters(parameters)
+                }
                 for entry in header { try assembler.root(entry) }
             } else {
                 try assembler.operation(value)

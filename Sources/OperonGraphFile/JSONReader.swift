@@ -13,6 +13,9 @@ enum JSONReader {
             try GraphReading.refuseReplay(options)
             var parser = JSONParser(bytes, bounds: TreeBounds(options.limits))
             guard !parser.isAtEnd() else { throw GraphReading.empty() }
+            if let parameters = parameters(in: bytes, options.limits) {
+                try reading.assembler.declareParameters(parameters)
+            }
             try walk(&parser, into: &reading.assembler)
         } catch {
             stop = error
@@ -43,6 +46,28 @@ enum JSONReader {
             }
         }
         try finish(&parser)
+    }
+
+    /// The declarations of parameters, which may come after what uses them: a program that sorts
+    /// keys writes them so. `nil`: there are none, or the file has a mistake before them, which
+    /// the reader reports.
+    private static func parameters(in bytes: [UInt8], _ limits: Limits) -> Node.Entry? {
+        guard GraphReading.mentionsParameters(bytes) else { return nil }
+        var parser = JSONParser(bytes, bounds: TreeBounds(limits))
+        do throws(Stop) {
+            try parser.beginObject()
+            var isFirst = true
+            while let (key, position) = try parser.nextKey(isFirst: &isFirst) {
+                guard key == GraphAssembler.parametersKey else {
+                    try parser.skip()
+                    continue
+                }
+                return Node.Entry(key: key, keyPosition: position, value: try parser.value())
+            }
+        } catch {
+            // benign: the reader reports it.
+        }
+        return nil
     }
 
     private static func operations(

@@ -59,6 +59,9 @@ struct WfFormatReader {
                 file
             )
         }
+        if let first = options.parameters.first {
+            throw GraphFileError.unfound(.problem(first.unknown(among: [])), file: file)
+        }
         guard scale.isFinite, scale >= 0 else {
             throw refusal(
                 .invalidValue,

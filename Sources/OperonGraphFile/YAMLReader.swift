@@ -12,6 +12,9 @@ enum YAMLReader {
         do throws(Stop) {
             try GraphReading.refuseReplay(options)
             try checkDirectives(bytes)
+            if let parameters = parameters(in: bytes, options.limits) {
+                try reading.assembler.declareParameters(parameters)
+            }
             var tree = YAMLTree(bytes, limits: options.limits)
             try walk(&tree, into: &reading.assembler)
         } catch {
@@ -45,6 +48,32 @@ enum YAMLReader {
             }
             if byte == Byte.newline { line &+= 1 }
             previous = byte
+        }
+    }
+
+    /// The declarations of parameters, which may come after what uses them. `nil`: there are none,
+    /// or the file has a mistake before them, which the reader reports.
+    private static func parameters(in bytes: [UInt8], _ limits: Limits) -> Node.Entry? {
+        guard GraphReading.mentionsParameters(bytes) else { return nil }
+        var tree = YAMLTree(bytes, limits: limits)
+        do throws(Stop) {
+            guard case .documentStart = try tree.next().event,
+                case .mappingStart = try tree.next().event
+            else { return nil }
+            while true {
+                let (event, position) = try tree.next()
+                if case .mappingEnd = event { return nil }
+                let key = try tree.key(event, at: position)
+                let (next, at) = try tree.next()
+                if key == GraphAssembler.parametersKey {
+                    let value = try tree.value(next, at: at, depth: 1)
+                    return Node.Entry(key: key, keyPosition: position, value: value)
+                }
+                try tree.skip(next)
+            }
+        } catch {
+            // benign: the reader reports it.
+            return nil
         }
     }
 

@@ -36,6 +36,22 @@ struct YAMLTree: ~Copyable {
         return try tree(event, at: position, depth: depth).node
     }
 
+    /// Passes over the value that begins with this event. What its anchors name is then unknown.
+    mutating func skip(_ event: YAMLEvents.Event) throws(Stop) {
+        var depth = 0
+        var event = event
+        while true {
+            switch event {
+            case .mappingStart, .sequenceStart: depth += 1
+            case .mappingEnd, .sequenceEnd: depth -= 1
+            case .scalar, .alias: break
+            case .documentStart, .documentEnd, .streamEnd: return
+            }
+            if depth <= 0 { return }
+            event = try events.next().event
+        }
+    }
+
     /// Reads the key that this event contains; keys are texts.
     mutating func key(_ event: YAMLEvents.Event, at position: Position) throws(Stop) -> String {
         switch event {

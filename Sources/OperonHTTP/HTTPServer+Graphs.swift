@@ -22,7 +22,13 @@ extension HTTPServer {
             query.limit = try call.limit(query.limit)
             return .json(try await call.client.graphs(query))
         },
-        Route("POST", "/v1/graphs", .operate, body: .graph, query: ["open", "name"]) { call in
+        Route(
+            "POST",
+            "/v1/graphs",
+            .operate,
+            body: .graph,
+            query: ["open", "name", "parameters"]
+        ) { call in
             var submission = try await call.submission()
             submission.isOpen = try call.flag("open")
             return .json(try await call.client.submit(submission), created: true)
@@ -60,7 +66,13 @@ extension HTTPServer {
             query.limit = try call.limit(query.limit)
             return .json(try await call.client.operations(of: call.graph, query))
         },
-        Route("POST", "/v1/graphs/{graph}/operations", .operate, body: .graph) { call in
+        Route(
+            "POST",
+            "/v1/graphs/{graph}/operations",
+            .operate,
+            body: .graph,
+            query: ["parameters"]
+        ) { call in
             let addition = try await call.submission()
             return .json(try await call.client.add(addition, to: call.graph), created: true)
         },
@@ -194,11 +206,17 @@ extension Call {
         let bytes = body
         let type = headers[.contentType] ?? ""
         let name = query["name"] ?? ""
+        let parameters = query["parameters"]
         let graph: GraphDescription
         do {
             // Decoding a large graph takes seconds; other requests must not wait for it.
             graph = try await NIOThreadPool.singleton.runIfActive {
-                try codec.decode(bytes, contentType: type, name: name)
+                try codec.decode(
+                    bytes,
+                    contentType: type,
+                    name: name,
+                    parameters: parameters
+                )
             }
         } catch is CancellationError {
             throw ClientError(.unavailable, "The coordinator is stopping: try again.")

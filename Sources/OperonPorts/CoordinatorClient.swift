@@ -225,8 +225,15 @@ package protocol GraphCodec: Sendable {
     /// text.
     func encode(_ graph: GraphDescription) throws -> any Sequence<[UInt8]> & Sendable
     /// - Parameter contentType: `application/json`, `application/jsonl` or `application/yaml`.
+    /// - Parameter parameters: A JSON object with values for the parameters that the text declares;
+    ///   `nil`: none.
     /// - Throws: an error whose description names the line and the item.
-    func decode(_ bytes: [UInt8], contentType: String, name: String) throws -> GraphDescription
+    func decode(
+        _ bytes: [UInt8],
+        contentType: String,
+        name: String,
+        parameters: String?
+    ) throws -> GraphDescription
 }
 
 /// Why a client did not get what it asked for.

@@ -18,6 +18,8 @@ struct GraphFileArguments: ParsableArguments {
     )
     var replay: Double?
 
+    @OptionGroup var parameters: ParameterArguments
+
     func validate() throws {
         if let replay, !(replay >= 0 && replay.isFinite) {
             throw ValidationError("--replay must not be negative")
@@ -31,7 +33,10 @@ struct GraphFileArguments: ParsableArguments {
         do throws(GraphFileError) {
             let read = try GraphFile.read(
                 path: file,
-                options: GraphFileOptions(replayScale: replay)
+                options: GraphFileOptions(
+                    replayScale: replay,
+                    parameters: try parameters.read()
+                )
             )
             for warning in read.warnings {
                 let line = "warning: \(TerminalText.line(warning.description))\n"

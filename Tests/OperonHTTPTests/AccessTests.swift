@@ -324,7 +324,8 @@ import Testing
         func decode(
             _ bytes: [UInt8],
             contentType: String,
-            name: String
+            name: String,
+            parameters: String?
         ) throws -> GraphDescription { GraphDescription(name: name) }
     }
 }

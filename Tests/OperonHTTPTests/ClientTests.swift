@@ -47,7 +47,8 @@ import Testing
         func decode(
             _ bytes: [UInt8],
             contentType: String,
-            name: String
+            name: String,
+            parameters: String?
         ) throws -> GraphDescription { GraphDescription(name: name) }
     }
 

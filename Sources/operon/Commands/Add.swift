@@ -39,6 +39,8 @@ struct Add: ParsableCommand {
     )
     var file: String
 
+    @OptionGroup var parameters: ParameterArguments
+
     @Option(help: "text, json or quiet.")
     var output: OutputFormat = .text
 
@@ -84,11 +86,12 @@ struct Add: ParsableCommand {
     /// Processes start in the current directory, which is usually that of the operation that adds
     /// them.
     private func read() throws -> GraphFile {
-        let options = GraphFileOptions(
-            directory: FileManager.default.currentDirectoryPath,
-            name: "added"
-        )
         do throws(GraphFileError) {
+            let options = GraphFileOptions(
+                directory: FileManager.default.currentDirectoryPath,
+                name: "added",
+                parameters: try parameters.read()
+            )
             guard file == "-" else { return try GraphFile.read(path: file, options: options) }
             let bytes = [UInt8](FileHandle.standardInput.readDataToEndOfFile())
             return try Self.read(bytes, options)
