@@ -19,7 +19,7 @@ struct ParameterArguments: ParsableArguments {
         name: .customLong("parameters"),
         help: ArgumentHelp(
             "Values of parameters: a map from names to values, in JSON or YAML; may be repeated. "
-                + "--set comes before them.",
+                + "--set takes precedence.",
             valueName: "file"
         ),
         completion: .file()

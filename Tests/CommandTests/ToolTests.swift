@@ -226,9 +226,9 @@ import Testing
                 "Ctrl-C",
             ]
         ),
-        (["validate"], ["<file>", "--replay"]),
+        (["validate"], ["<file>", "--replay", "--set", "--parameters"]),
         (["graph"], ["operon graph FILE", "draw (default)", "close", "operon graph ./close"]),
-        (["graph", "draw"], ["<file>", "--replay", "--format", "tree, dot"]),
+        (["graph", "draw"], ["<file>", "--replay", "--set", "--format", "tree, dot"]),
         (
             ["submit"],
             [

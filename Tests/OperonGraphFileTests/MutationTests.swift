@@ -28,6 +28,7 @@ import Testing
             "1e999", ".nan", "0x", "99999999999999999999", "-9223372036854775808", "0.0000000001",
             "\\u", "\\ud800", "\\", "\u{FEFF}", "\0", "é", "😀", "1d1d", "106751d", "-", ".", "+",
             "operations", "defaults", "queues", "run", "wait", "input", "9999-12-31T23:59:59Z",
+            "parameters", "default", "${", "$${", "${day}", "\"${files}\"", "type: list",
         ].map { Array($0.utf8) } + [[0xFF], [0xC3], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80]]
 
     static func mutated(
@@ -79,7 +80,8 @@ import Testing
             let bytes = Self.mutated(original, other, using: &generator)
             let options = GraphFileOptions(
                 replayScale: file == "workflow.json" ? 2 : nil,
-                directory: "/graphs"
+                directory: "/graphs",
+                parameters: file.contains("parameters") ? given(using: &generator) : []
             )
             // Every fourth one also has to find out what it is.
             let name = round % 4 == 0 ? "damaged" : file
@@ -90,10 +92,24 @@ import Testing
                 refused += 1
                 #expect(!error.problems.isEmpty)
                 #expect(error.problems.count <= GraphFileError.problemsMax)
-                #expect(error.problems.allSatisfy { $0.file == name && !$0.message.isEmpty })
+                #expect(
+                    error.problems.allSatisfy {
+                        ($0.file == name || $0.file.hasPrefix("--set "))
+                            && !$0.message.isEmpty
+                    }
+                )
             }
         }
         #expect((500..<2_450).contains(refused), "mutations that neither break nor keep anything")
+    }
+
+    /// Values for parameters, good ones and bad ones.
+    private func given(using generator: inout Generator) -> [ParameterAssignment] {
+        let settings = [
+            "day=x", "most=0", "most=${day}", "files=", "files=c.txt,d", "out=\0", "n=1",
+        ]
+        return settings.filter { _ in Int.random(in: 0..<6, using: &generator) == 0 }
+            .compactMap { ParameterAssignment($0, source: "--set", directory: "/here") }
     }
 
     /// What is read from a damaged file can be written and read as the same graph.

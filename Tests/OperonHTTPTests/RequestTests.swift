@@ -213,6 +213,41 @@ import Testing
         }
     }
 
+    @Test func `values of parameters come in the query`() async throws {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            let yaml = ["Content-Type": "application/yaml"]
+            let text = """
+                name: n-${day}
+                parameters: { day: , width: 1 }
+                operations: { a: { external: true } }
+
+                """
+            /// `values` percent-encoded.
+            func submit(_ values: String) async throws -> RawAnswer {
+                let query = values.utf8.map { "%" + String(0x100 | Int($0), radix: 16).dropFirst() }
+                let path = "/v1/graphs?open=true&parameters=" + query.joined()
+                return try await served.json("POST", path, text, yaml)
+            }
+            let answer = try await submit(#"{"day": "ü", "width": 2}"#)
+            #expect(answer.status == 201, "\(answer.text)")
+            #expect(answer.text.contains("\"name\": \"n-ü\""))
+            let more = "parameters: { x: b }\noperations: { '${x}': { external: true } }\n"
+            let path = "/v1/graphs/n-%C3%BC/operations?parameters=%7B%22x%22:%22c%22%7D"
+            #expect(try await served.json("POST", path, more, yaml).status == 201)
+            #expect(try await served.raw("GET", "/v1/graphs/n-%C3%BC/operations/c").status == 200)
+
+            expectProblem(try await submit("{}"), 400, "graph:2:15: parameter “day” has no default")
+            expectProblem(
+                try await submit(#"{"day": "x", "width": "y"}"#),
+                400,
+                "parameters:1:23: “width” must be an integer such as 42, not “y”"
+            )
+            expectProblem(try await submit("[]"), 400, "a map from names to values, not a list")
+            expectProblem(try await submit("day: x"), 400, "parameters:1:1:")
+            expectProblem(try await submit(#"{"dya": "x"}"#), 400, "did you mean “day”?")
+        }
+    }
+
     @Test func `a body over its limit is refused, whether it says its length or not`() async throws
     {
         var limits = HTTPLimits()

@@ -17,7 +17,8 @@ struct Graph: ParsableCommand {
 struct GraphDraw: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "draw",
-        abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid."
+        abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid.",
+        usage: "operon graph draw <file> [<options>]"
     )
 
     @OptionGroup var graphFile: GraphFileArguments

@@ -6,6 +6,7 @@ import OperonTerminal
 struct Validate: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check a graph file without running anything.",
+        usage: "operon validate <file> [<options>]",
         discussion: "Prints every problem with its line and column; the exit code is then 2."
     )
 
