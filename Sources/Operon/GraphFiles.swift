@@ -43,10 +43,15 @@ extension GraphDescription {
     ///
     /// Relative directories in the file are relative to the folder that contains it.
     ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - parameters: Values for the parameters that the file declares, by name, as text. The
+    ///     elements of a list are separated by commas. A parameter without a value has its default.
     /// - Throws: ``GraphFileInvalid``.
-    public init(contentsOf path: String) throws {
+    public init(contentsOf path: String, parameters: [String: String] = [:]) throws {
         do throws(GraphFileError) {
-            self = try GraphFile.read(path: path).graph
+            let options = GraphFileOptions(parameters: Self.assignments(parameters))
+            self = try GraphFile.read(path: path, options: options).graph
         } catch {
             throw GraphFileInvalid(error)
         }
@@ -57,12 +62,26 @@ extension GraphDescription {
     /// - Parameters:
     ///   - text: YAML, JSON or JSON Lines; the content decides which.
     ///   - name: The name of the graph, if the text does not give one.
+    ///   - parameters: Values for the parameters that the text declares, by name, as text. The
+    ///     elements of a list are separated by commas. A parameter without a value has its default.
     /// - Throws: ``GraphFileInvalid``.
-    public init(text: String, name: String = "graph") throws {
+    public init(
+        text: String,
+        name: String = "graph",
+        parameters: [String: String] = [:]
+    ) throws {
         do throws(GraphFileError) {
-            self = try GraphFile.read(bytes: Array(text.utf8), file: name).graph
+            let options = GraphFileOptions(parameters: Self.assignments(parameters))
+            let bytes = Array(text.utf8)
+            self = try GraphFile.read(bytes: bytes, file: name, options: options).graph
         } catch {
             throw GraphFileInvalid(error)
+        }
+    }
+
+    private static func assignments(_ values: [String: String]) -> [ParameterAssignment] {
+        values.sorted { $0.key < $1.key }.map {
+            ParameterAssignment($0.key, $0.value, source: "parameters", directory: nil)
         }
     }
 

@@ -28,13 +28,21 @@ struct GraphAssembler {
     private(set) var hasOperations = false
     /// What the submitter gives.
     private let given: [ParameterAssignment]
+    private let expandedBytesMax: Int
     /// `nil`: the file has not declared any, and `${` has no meaning in it.
     private var parameters: GraphParameters?
     /// Whether anything but the parameters was read.
     private var hasRead = false
 
-    init(limits: Limits, base: String?, isYAML: Bool, given: [ParameterAssignment]) {
+    init(
+        limits: Limits,
+        base: String?,
+        isYAML: Bool,
+        given: [ParameterAssignment],
+        expandedBytesMax: Int
+    ) {
         self.given = given
+        self.expandedBytesMax = expandedBytesMax
         reader = OperationReader(limits: limits, base: base)
         self.limits = limits
         let yamlIsLess = isYAML && limits.yamlOperations < limits.operationsPerGraph
@@ -60,7 +68,7 @@ struct GraphAssembler {
         parameters = try GraphParameters.read(
             entry,
             given,
-            limits: limits,
+            expandedBytesMax: expandedBytesMax,
             reporting: &reader.fields
         )
         // Without their values, everything that uses them would look wrong.
@@ -73,9 +81,10 @@ struct GraphAssembler {
         return .problem(first.unknown(among: []))
     }
 
-    private mutating func expanded(_ node: Node) throws(Stop) -> Node {
+    /// The node with the values of parameters; `nil`: a problem with a reference was reported.
+    private mutating func expanded(_ node: Node) throws(Stop) -> Node? {
         guard parameters != nil else { return node }
-        return try parameters?.expand(node, reporting: &reader.fields) ?? node
+        return try parameters?.expanded(node, reporting: &reader.fields)
     }
 
     /// Reads a key of the file's root and its value, which was read as a whole.
@@ -88,15 +97,16 @@ struct GraphAssembler {
                     .misplacedKey,
                     at: entry.keyPosition,
                     entry.key,
-                    "these “parameters” must come before everything that they are for"
+                    "these “parameters” must come first, as a key of the file itself"
                 )
                 throw .reported
             }
             return try declareParameters(entry)
         }
         hasRead = true
+        guard let value = try expanded(entry.value) else { return }
         var entry = entry
-        entry.value = try expanded(entry.value)
+        entry.value = value
         switch entry.key {
         case "name": graphName = try reader.fields.name(entry.value, "name")
         case "order": order = try reader.fields.order(entry.value, "order") ?? .criticalPath
@@ -125,18 +135,28 @@ struct GraphAssembler {
 
     /// Reads an operation of a map; the key is its name.
     mutating func operation(_ entry: Node.Entry) throws(Stop) {
-        var entry = entry
-        if parameters != nil {
-            entry.key =
-                try parameters?.key(entry.key, at: entry.keyPosition, reporting: &reader.fields)
-                ?? entry.key
-            entry.value = try expanded(entry.value)
+        guard parameters != nil else { return try add(entry) }
+        guard let expanded = try parameters?.expanded(entry, reporting: &reader.fields) else {
+            return try addPlaceholder(at: entry.keyPosition)
         }
-        try add(entry)
+        try add(expanded)
     }
 
     /// Reads an operation of a list, or of a line; it has the key `name`.
-    mutating func operation(_ node: Node) throws(Stop) { try add(try expanded(node)) }
+    mutating func operation(_ node: Node) throws(Stop) {
+        guard let expanded = try expanded(node) else {
+            return try addPlaceholder(at: node.position)
+        }
+        try add(expanded)
+    }
+
+    /// Adds an operation with a problem, which is in the log: the indices of later ones stay right.
+    private mutating func addPlaceholder(at position: Position) throws(Stop) {
+        try checkCount(at: position)
+        operations.append(OperationFields(directory: nil).description)
+        keys.append([])
+        sourceMap.append(position, dependencies: [])
+    }
 
     private mutating func add(_ entry: Node.Entry) throws(Stop) {
         let name = try reader.fields.name(entry.key, at: entry.keyPosition, "operations")
@@ -184,6 +204,9 @@ struct GraphAssembler {
         // The problems are in the log. A placeholder keeps the indices of the later operations
         // right.
         let fields = read ?? OperationFields(directory: nil)
+        if case .command = fields.description.work {
+            try parameters?.countVariables(at: position)
+        }
         operations.append(fields.description)
         keys.append(fields.keys)
         sourceMap.append(position, dependencies: fields.dependencyPositions)
@@ -342,14 +365,15 @@ struct GraphAssembler {
     /// Every process gets the values of the parameters; what an operation or the defaults set
     /// comes before them.
     private mutating func add(_ variables: [String: String]) {
+        var last: (own: [String: String], merged: [String: String]) = ([:], variables)
         for index in operations.indices {
             guard case .command(var command) = operations[index].work else { continue }
-            if command.environment.isEmpty {
-                // One dictionary for all of them.
-                command.environment = variables
-            } else {
-                command.environment.merge(variables) { own, _ in own }
+            // Most have none of their own, or that of the defaults: they share one dictionary.
+            if command.environment != last.own {
+                last.own = command.environment
+                last.merged = variables.merging(last.own) { _, own in own }
             }
+            command.environment = last.merged
             operations[index].work = .command(command)
         }
     }

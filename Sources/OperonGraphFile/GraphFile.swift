@@ -21,6 +21,9 @@ package struct GraphFileOptions: Hashable, Sendable {
     package var name: String?
     /// Values for the parameters of the graph; of several for one parameter the last counts.
     package var parameters: [ParameterAssignment]
+    /// How many bytes the values of parameters may bring into the graph; `nil`: as many as a graph
+    /// file may have.
+    package var expandedBytesMax: Int?
 
     package init(
         replayScale: Double? = nil,

@@ -54,7 +54,9 @@ package struct GraphFileCodec: GraphCodec {
         let given = try parameters.map { text throws(GraphFileError) in
             try ParameterAssignment.read(json: text, source: "parameters", limits: limits)
         }
-        let options = GraphFileOptions(limits: limits, name: name, parameters: given ?? [])
+        var options = GraphFileOptions(limits: limits, name: name, parameters: given ?? [])
+        // What a text costs is bounded by its size before it is read, so it must not grow by much.
+        options.expandedBytesMax = min(limits.graphFileBytes, (1 << 20) + 16 * bytes.count)
         return try GraphFile.read(bytes: bytes, file: file, format: format, options: options).graph
     }
 }

@@ -1,63 +1,5 @@
 import OperonModel
 
-/// The type of a parameter, which decides what values it takes.
-enum ParameterType: String, CaseIterable {
-    case string
-    case integer
-    case number
-    case boolean
-    case duration
-    case size
-    case path
-    case list
-
-    /// The type of a default value that is given without a type.
-    init(of node: Node) {
-        switch node.value {
-        case .bool: self = .boolean
-        case .number(let text): self = Int64(text) == nil ? .number : .integer
-        case .sequence: self = .list
-        case .null, .string, .mapping: self = .string
-        }
-    }
-
-    /// What a value must be, for messages.
-    var description: String {
-        switch self {
-        case .string: "a string"
-        case .integer: "an integer such as 42"
-        case .number: "a number such as 0.5"
-        case .boolean: "true or false"
-        case .duration: DurationText.hint
-        case .size: ByteCountText.hint
-        case .path: "a path"
-        case .list: "a list of strings"
-        }
-    }
-
-    /// The value as it replaces a reference; `nil`: it is not of this type. Not for lists.
-    func scalar(_ text: String) -> Node.Value? {
-        guard !text.utf8.contains(0) else { return nil }
-        switch self {
-        case .string: return .string(text)
-        case .integer: return Int64(text).map { .number(text: String($0)) }
-        case .number:
-            if let integer = Int64(text) { return .number(text: String(integer)) }
-            guard let number = Double(text), number.isFinite else { return nil }
-            return .number(text: "\(number)")
-        case .boolean:
-            let word = text.lowercased()
-            return ["true", "false"].contains(word) ? .bool(text: word) : nil
-        case .duration:
-            guard let duration = DurationText.duration(text), duration >= .zero else { return nil }
-            return .string(text)
-        case .size: return ByteCountText.count(text).map { _ in .string(text) }
-        case .path: return text.isEmpty ? nil : .string(text)
-        case .list: return nil
-        }
-    }
-}
-
 /// The parameters that a graph file declares under `parameters`, and their values.
 ///
 /// A value is the one that the submitter gives, or else the default. In the rest of the file,
@@ -72,28 +14,32 @@ struct GraphParameters {
     private static let inherited: Set = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
 
     private var values: [String: Node.Value] = [:]
-    /// The bytes that values have brought into the file so far.
+    /// The bytes that values have brought into the file so far, elements of lists included.
     private var expandedBytes = 0
-    private let limits: Limits
-
-    private init(limits: Limits) { self.limits = limits }
+    private let expandedBytesMax: Int
 
     /// The parameters that are not lists, as variables of processes.
     private(set) var variables: [String: String] = [:]
+    private var variableBytes = 0
+
+    private init(expandedBytesMax: Int) { self.expandedBytesMax = expandedBytesMax }
 
     // MARK: - Declarations
 
     /// Reads the declarations, and gives each parameter its value.
-    /// - Parameter log: takes every problem that was found.
+    /// - Parameters:
+    ///   - given: The values of the submitter.
+    ///   - expandedBytesMax: How many bytes the values may bring into the graph.
+    ///   - fields: Takes every problem that was found.
     /// - Returns: `nil` if there was a problem: then nothing that depends on a parameter can be
     ///   read.
     static func read(
         _ entry: Node.Entry,
         _ given: [ParameterAssignment],
-        limits: Limits,
+        expandedBytesMax: Int,
         reporting fields: inout FieldReader
     ) throws(Stop) -> GraphParameters? {
-        var parameters = GraphParameters(limits: limits)
+        var parameters = GraphParameters(expandedBytesMax: expandedBytesMax)
         let problemsBefore = fields.log.problems.count
         let declared = entry.value.isNull ? [] : entry.value.entries
         guard let declared else {
@@ -109,22 +55,22 @@ struct GraphParameters {
             )
             return nil
         }
-        let names = declared.map(\.key)
+        let names = Set(declared.map(\.key))
         for assignment in given where !names.contains(assignment.name) {
-            try fields.log.report(assignment.unknown(among: names))
+            try fields.log.report(assignment.unknown(among: declared.map(\.key)))
         }
+        let assigned = Dictionary(given.map { ($0.name, $0) }) { _, last in last }
         for declaration in declared {
-            let assigned = given.last { $0.name == declaration.key }
-            try parameters.declare(declaration, assigned, reporting: &fields)
+            try parameters.declare(declaration, assigned[declaration.key], reporting: &fields)
         }
-        let bytes = parameters.variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+        let bytes = parameters.variableBytes
         if bytes > variableBytesMax {
             try fields.log.report(
                 .invalidValue,
                 at: entry.keyPosition,
                 entry.key,
-                "the values of all parameters have \(bytes) bytes; \(variableBytesMax) are the "
-                    + "most, lists not counted"
+                "the names and values of all parameters have \(bytes) bytes; "
+                    + "\(variableBytesMax) are the most, lists not counted"
             )
         }
         return fields.log.problems.count == problemsBefore ? parameters : nil
@@ -141,20 +87,28 @@ struct GraphParameters {
                 .invalidValue,
                 at: entry.keyPosition,
                 name,
-                "\(name.quoted) cannot be the name of a parameter: it has letters, digits and _, "
-                    + "and does not begin with a digit"
+                "\(name.quoted) cannot be the name of a parameter: a name has up to "
+                    + "\(Self.nameBytesMax) letters, digits and _, and does not begin with a digit"
             )
         }
         guard !Self.inherited.contains(name), CommandDescription.mayInherit(name) else {
+            let why =
+                CommandDescription.mayInherit(name)
+                ? "processes need the variable of this name" : CommandDescription.ownVariables
             return try fields.log.report(
                 .invalidValue,
                 at: entry.keyPosition,
                 name,
-                "\(name.quoted) cannot be the name of a parameter: processes need the variable of "
-                    + "this name"
+                "\(name.quoted) cannot be the name of a parameter: \(why)"
             )
         }
-        guard let declaration = try ParameterDeclaration(entry, reporting: &fields) else { return }
+        // A default may use the parameters before it.
+        guard let settings = try expanded(entry.value, reporting: &fields) else { return }
+        let declaration = try ParameterDeclaration(
+            Node.Entry(key: name, keyPosition: entry.keyPosition, value: settings),
+            reporting: &fields
+        )
+        guard let declaration else { return }
         let value: Node.Value?
         if let assigned {
             value = try declaration.value(of: assigned, reporting: &fields)
@@ -165,19 +119,24 @@ struct GraphParameters {
                 .missingKey,
                 at: entry.keyPosition,
                 name,
-                "parameter \(name.quoted) has no default and needs a value: --set \(name)=VALUE"
+                "parameter \(name.quoted) has no default and needs a value (on the command line: "
+                    + "--set \(name)=VALUE)"
             )
         }
         guard let value else { return }
         values[name] = value
-        if let text = Node(value, at: .none).text { variables[name] = text }
+        guard let text = Node(value, at: .none).text else { return }
+        variables[name] = text
+        variableBytes += name.utf8.count + text.utf8.count
     }
+
+    private static let nameBytesMax = 64
 
     private static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, !(Byte.zero...Byte.nine).contains(first) else {
             return false
         }
-        return name.utf8.count <= 64 && name.utf8.allSatisfy(isNameByte)
+        return name.utf8.count <= nameBytesMax && name.utf8.allSatisfy(isNameByte)
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
@@ -200,7 +159,28 @@ struct GraphParameters {
     ///
     /// Keys of maps are texts, too. Positions stay: a problem with a value is told where the file
     /// uses it.
-    mutating func expand(
+    ///
+    /// - Returns: `nil`: a problem with a reference was reported.
+    mutating func expanded(
+        _ node: Node,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> Node? {
+        let problems = fields.log.problems.count
+        let expanded = try expand(node, reporting: &fields)
+        return fields.log.problems.count == problems ? expanded : nil
+    }
+
+    /// The same for an entry of a map: its key and its value.
+    mutating func expanded(
+        _ entry: Node.Entry,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> Node.Entry? {
+        let problems = fields.log.problems.count
+        let expanded = try expand(entry, reporting: &fields)
+        return fields.log.problems.count == problems ? expanded : nil
+    }
+
+    private mutating func expand(
         _ node: Node,
         reporting fields: inout FieldReader
     ) throws(Stop) -> Node {
@@ -228,28 +208,33 @@ struct GraphParameters {
         case .mapping(let entries):
             var expanded: [Node.Entry] = []
             expanded.reserveCapacity(entries.count)
+            // Two keys may become one.
+            var seen = SeenKeys<Position>()
             for entry in entries {
-                expanded.append(
-                    Node.Entry(
-                        key: try key(entry.key, at: entry.keyPosition, reporting: &fields),
-                        keyPosition: entry.keyPosition,
-                        value: try expand(entry.value, reporting: &fields)
+                let new = try expand(entry, reporting: &fields)
+                if let first = seen.insert(new.key, new.keyPosition) {
+                    try fields.log.report(
+                        .duplicateKey(new.key, at: new.keyPosition, first: first)
                     )
-                )
+                }
+                expanded.append(new)
             }
             return Node(.mapping(expanded), at: node.position)
         }
     }
 
-    /// The same for a key, which stays a text.
-    mutating func key(
-        _ text: String,
-        at position: Position,
+    /// A key stays a text.
+    private mutating func expand(
+        _ entry: Node.Entry,
         reporting fields: inout FieldReader
-    ) throws(Stop) -> String {
-        guard text.utf8.contains(Self.dollar) else { return text }
-        let value = try expand(text, at: position, reporting: &fields)
-        return Self.text(of: value)
+    ) throws(Stop) -> Node.Entry {
+        var entry = entry
+        if entry.key.utf8.contains(Self.dollar) {
+            let key = try expand(entry.key, at: entry.keyPosition, reporting: &fields)
+            entry.key = Self.text(of: key)
+        }
+        entry.value = try expand(entry.value, reporting: &fields)
+        return entry
     }
 
     private mutating func expand(
@@ -276,13 +261,12 @@ struct GraphParameters {
                         .invalidValue,
                         at: position,
                         "${\(name)}",
-                        "there is no parameter \(name.quoted)"
-                            + Suggestion.hint(for: name, among: values.keys.sorted()) + "; "
-                            + Self.literalHint
+                        "there is no parameter \(name.quoted); \(Self.literalHint)"
+                            + Suggestion.hint(for: name, among: values.keys.sorted())
                     )
                     return .string(text)
                 }
-                try count(value, at: position)
+                try count(Self.bytes(of: value), at: position)
                 if pieces.count == 1 { return Self.placed(value, at: position) }
                 result += Self.text(of: value)
             }
@@ -292,20 +276,34 @@ struct GraphParameters {
 
     private static let literalHint = "a literal “${” is written “$${”"
 
+    /// Counts the variables of one process.
+    mutating func countVariables(at position: Position) throws(Stop) {
+        try count(variableBytes, at: position)
+    }
+
     /// A file of a few lines could otherwise become a graph of any size.
-    private mutating func count(_ value: Node.Value, at position: Position) throws(Stop) {
-        expandedBytes += Self.text(of: value).utf8.count + 1
-        guard expandedBytes <= limits.graphFileBytes else {
+    private mutating func count(_ bytes: Int, at position: Position) throws(Stop) {
+        expandedBytes += bytes
+        guard expandedBytes <= expandedBytesMax else {
             throw .problem(
                 GraphFileError.Problem(
                     limit: .graphFileBytes,
                     value: expandedBytes,
-                    maximum: limits.graphFileBytes,
+                    maximum: expandedBytesMax,
                     at: position,
                     "",
-                    "the values of parameters make the graph too large"
+                    "the values of parameters, each as often as it is used, make the graph too "
+                        + "large"
                 )
             )
+        }
+    }
+
+    /// What a value takes where it is used. An element of a list takes a node, however short it is.
+    private static func bytes(of value: Node.Value) -> Int {
+        guard case .sequence(let elements) = value else { return text(of: value).utf8.count + 1 }
+        return elements.reduce(0) { sum, element in
+            sum + MemoryLayout<Node>.stride + (element.text?.utf8.count ?? 0)
         }
     }
 
@@ -324,7 +322,7 @@ struct GraphParameters {
 
     // MARK: - Syntax
 
-    private enum Piece: Hashable {
+    private enum Piece {
         case literal(String)
         case reference(String)
     }

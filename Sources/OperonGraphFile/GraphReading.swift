@@ -21,7 +21,8 @@ struct GraphReading {
             limits: options.limits,
             base: options.directory,
             isYAML: isYAML,
-            given: options.parameters
+            given: options.parameters,
+            expandedBytesMax: options.expandedBytesMax ?? options.limits.graphFileBytes
         )
     }
 

@@ -13,7 +13,7 @@ enum JSONReader {
             try GraphReading.refuseReplay(options)
             var parser = JSONParser(bytes, bounds: TreeBounds(options.limits))
             guard !parser.isAtEnd() else { throw GraphReading.empty() }
-            if let parameters = parameters(in: bytes, options.limits) {
+            if let parameters = try parameters(in: bytes, options.limits) {
                 try reading.assembler.declareParameters(parameters)
             }
             try walk(&parser, into: &reading.assembler)
@@ -21,6 +21,18 @@ enum JSONReader {
             stop = error
         }
         return try reading.finish(stop)
+    }
+
+    /// Reads a text that is one value.
+    static func value(
+        _ bytes: [UInt8],
+        limits: Limits
+    ) throws(Stop) -> (Node, findings: [GraphFileError.Problem]) {
+        var parser = JSONParser(bytes, bounds: TreeBounds(limits))
+        guard !parser.isAtEnd() else { throw GraphReading.empty() }
+        let value = try parser.value()
+        try finish(&parser)
+        return (value, parser.takeFindings())
     }
 
     private static func walk(
@@ -49,23 +61,21 @@ enum JSONReader {
     }
 
     /// The declarations of parameters, which may come after what uses them: a program that sorts
-    /// keys writes them so. `nil`: there are none, or the file has a mistake before them, which
-    /// the reader reports.
-    private static func parameters(in bytes: [UInt8], _ limits: Limits) -> Node.Entry? {
+    /// keys writes them so. `nil`: there are none.
+    private static func parameters(
+        in bytes: [UInt8],
+        _ limits: Limits
+    ) throws(Stop) -> Node.Entry? {
         guard GraphReading.mentionsParameters(bytes) else { return nil }
         var parser = JSONParser(bytes, bounds: TreeBounds(limits))
-        do throws(Stop) {
-            try parser.beginObject()
-            var isFirst = true
-            while let (key, position) = try parser.nextKey(isFirst: &isFirst) {
-                guard key == GraphAssembler.parametersKey else {
-                    try parser.skip()
-                    continue
-                }
-                return Node.Entry(key: key, keyPosition: position, value: try parser.value())
+        try parser.beginObject()
+        var isFirst = true
+        while let (key, position) = try parser.nextKey(isFirst: &isFirst) {
+            guard key == GraphAssembler.parametersKey else {
+                try parser.skip()
+                continue
             }
-        } catch {
-            // benign: the reader reports it.
+            return Node.Entry(key: key, keyPosition: position, value: try parser.value())
         }
         return nil
     }

@@ -4,6 +4,7 @@ package import OperonModel
 package struct ParameterAssignment: Hashable, Sendable {
     package let name: String
     private let given: Given
+    private let namePosition: Position
     /// What errors call the place of the value: a file, or a part of the command line.
     private let source: String
     /// The directory to which a relative path is relative; `nil`: it stays as it is.
@@ -22,9 +23,24 @@ package struct ParameterAssignment: Hashable, Sendable {
     ///   - directory: A relative value of type `path` is relative to it; `nil`: it stays relative.
     /// - Returns: `nil`: there is no `=`, or no name before it.
     package init?(_ text: String, source: String, directory: String?) {
-        guard let sign = text.firstIndex(of: "="), sign != text.startIndex else { return nil }
-        name = String(text[..<sign])
-        given = .text(String(text[text.index(after: sign)...]))
+        // Of bytes: a character may be an equals sign with an accent.
+        let bytes = text.utf8
+        guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")), sign != text.startIndex else {
+            return nil
+        }
+        self.init(
+            String(text[..<sign]),
+            String(text[bytes.index(after: sign)...]),
+            source: source,
+            directory: directory
+        )
+    }
+
+    /// The value of one parameter as text. The elements of a list are separated by commas.
+    package init(_ name: String, _ value: String, source: String, directory: String?) {
+        self.name = name
+        given = .text(value)
+        namePosition = .none
         self.source = "\(source) \(name.shortened)"
         self.directory = directory
     }
@@ -32,6 +48,7 @@ package struct ParameterAssignment: Hashable, Sendable {
     private init(_ entry: Node.Entry, source: String, directory: String?) {
         name = entry.key
         given = .node(entry.value)
+        namePosition = entry.keyPosition
         self.source = source
         self.directory = directory
     }
@@ -47,13 +64,14 @@ package struct ParameterAssignment: Hashable, Sendable {
     ) throws(GraphFileError) -> [ParameterAssignment] {
         do throws(Stop) {
             let source = try ByteSource(path: path, bytesMax: bytesMax)
-            // JSON is YAML, as far as a map of values is concerned.
-            var tree = YAMLTree(try source.readAll(), limits: limits)
-            guard case .documentStart = try tree.next().event else { throw GraphReading.empty() }
-            let (event, position) = try tree.next()
-            let root = try tree.value(event, at: position, depth: 0)
+            let bytes = try source.readAll()
             let directory = Path.directory(of: path)
-            return try values(of: root, tree.takeFindings(), source: path, directory: directory)
+            let (root, findings) =
+                switch GraphFileFormat(suffixOf: path) ?? GraphFileFormat(contentOf: bytes) {
+                case .yaml: try YAMLReader.value(bytes, limits: limits)
+                case .json, .jsonLines: try JSONReader.value(bytes, limits: limits)
+                }
+            return try values(of: root, findings, source: path, directory: directory)
         } catch {
             throw GraphFileError.unfound(error, file: path)
         }
@@ -69,10 +87,8 @@ package struct ParameterAssignment: Hashable, Sendable {
         limits: Limits
     ) throws(GraphFileError) -> [ParameterAssignment] {
         do throws(Stop) {
-            var parser = JSONParser(Array(json.utf8), bounds: TreeBounds(limits))
-            let root = try parser.value()
-            try JSONReader.finish(&parser)
-            return try values(of: root, parser.takeFindings(), source: source, directory: nil)
+            let (root, findings) = try JSONReader.value(Array(json.utf8), limits: limits)
+            return try values(of: root, findings, source: source, directory: nil)
         } catch {
             throw GraphFileError.unfound(error, file: source)
         }
@@ -108,11 +124,10 @@ package struct ParameterAssignment: Hashable, Sendable {
         case .node(let node): return node
         case .text(let text):
             guard isList else { return Node(.string(text), at: .none) }
-            let elements = text.split(separator: ",", omittingEmptySubsequences: false)
+            guard !text.isEmpty else { return Node(.sequence([]), at: .none) }
+            let parts = text.utf8.split(separator: Byte.comma, omittingEmptySubsequences: false)
             return Node(
-                .sequence(
-                    text.isEmpty ? [] : elements.map { Node(.string(String($0)), at: .none) }
-                ),
+                .sequence(parts.map { Node(.string(String(Substring($0))), at: .none) }),
                 at: .none
             )
         }
@@ -137,6 +152,8 @@ package struct ParameterAssignment: Hashable, Sendable {
             names.isEmpty
             ? "the graph has no parameters"
             : "the graph has no parameter \(name.quoted)" + Suggestion.hint(for: name, among: names)
-        return problem(node(isList: false), known)
+        var problem = GraphFileError.Problem(.unknownKey, at: namePosition, name, known)
+        problem.file = source
+        return problem
     }
 }

@@ -6,9 +6,13 @@ struct ParameterDeclaration {
     let fallback: Node?
     private let name: String
     private let type: ParameterType
-    /// The values that are allowed; empty: all of the type.
-    private var allowed: [Node.Value] = []
+    /// The values that are allowed, in one spelling each; empty: all of the type.
+    private var allowed: Set<String> = []
+    /// The same for people.
+    private var allowedText = ""
 
+    /// How many allowed values a message lists.
+    private static let shownMax = 20
     private static let keys = ["type", "default", "values", "description"]
 
     /// Reads a declaration: a map with settings, or only a default, whose type is then that of the
@@ -34,6 +38,7 @@ struct ParameterDeclaration {
             default: try fields.unknownKey(setting, among: Self.keys)
             }
         }
+        if fields.log.problems.count > problems { return nil }
         self.type = type ?? fallback.map { ParameterType(of: $0) } ?? .string
         self.fallback = fallback
         if let values {
@@ -61,8 +66,11 @@ struct ParameterDeclaration {
                     )
                     continue
                 }
-                allowed.append(value)
+                allowed.insert(elementType.canonical(Node(value, at: .none).text ?? ""))
             }
+            let shown = elements.prefix(Self.shownMax).compactMap { $0.text?.quoted }
+            allowedText =
+                shown.joined(separator: ", ") + (elements.count > shown.count ? ", …" : "")
         }
         if fields.log.problems.count > problems { return nil }
     }
@@ -123,9 +131,9 @@ struct ParameterDeclaration {
         guard let value = node.text.flatMap(elementType.scalar) else {
             throw Mismatch(node: node, subject: subject, wanted: elementType.description)
         }
-        guard allowed.isEmpty || allowed.contains(value) else {
-            let words = allowed.prefix(20).compactMap { Node($0, at: .none).text?.quoted }
-            let wanted = "one of " + words.joined(separator: ", ")
+        let spelling = elementType.canonical(Node(value, at: .none).text ?? "")
+        guard allowed.isEmpty || allowed.contains(spelling) else {
+            let wanted = "one of " + allowedText
             throw Mismatch(node: node, subject: subject, wanted: wanted)
         }
         return value

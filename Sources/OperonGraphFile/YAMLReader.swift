@@ -12,7 +12,7 @@ enum YAMLReader {
         do throws(Stop) {
             try GraphReading.refuseReplay(options)
             try checkDirectives(bytes)
-            if let parameters = parameters(in: bytes, options.limits) {
+            if let parameters = try parameters(in: bytes, options.limits) {
                 try reading.assembler.declareParameters(parameters)
             }
             var tree = YAMLTree(bytes, limits: options.limits)
@@ -51,29 +51,51 @@ enum YAMLReader {
         }
     }
 
-    /// The declarations of parameters, which may come after what uses them. `nil`: there are none,
-    /// or the file has a mistake before them, which the reader reports.
-    private static func parameters(in bytes: [UInt8], _ limits: Limits) -> Node.Entry? {
+    /// Reads a text that is one value.
+    static func value(
+        _ bytes: [UInt8],
+        limits: Limits
+    ) throws(Stop) -> (Node, findings: [GraphFileError.Problem]) {
+        try checkDirectives(bytes)
+        var tree = YAMLTree(bytes, limits: limits)
+        guard case .documentStart = try tree.next().event else { throw GraphReading.empty() }
+        let (event, position) = try tree.next()
+        let value = try tree.value(event, at: position, depth: 0)
+        try finish(&tree)
+        return (value, tree.takeFindings())
+    }
+
+    /// The declarations of parameters, which may come after what uses them. `nil`: there are none.
+    private static func parameters(
+        in bytes: [UInt8],
+        _ limits: Limits
+    ) throws(Stop) -> Node.Entry? {
         guard GraphReading.mentionsParameters(bytes) else { return nil }
         var tree = YAMLTree(bytes, limits: limits)
-        do throws(Stop) {
-            guard case .documentStart = try tree.next().event,
-                case .mappingStart = try tree.next().event
-            else { return nil }
-            while true {
-                let (event, position) = try tree.next()
-                if case .mappingEnd = event { return nil }
-                let key = try tree.key(event, at: position)
-                let (next, at) = try tree.next()
-                if key == GraphAssembler.parametersKey {
-                    let value = try tree.value(next, at: at, depth: 1)
-                    return Node.Entry(key: key, keyPosition: position, value: value)
-                }
-                try tree.skip(next)
+        guard case .documentStart = try tree.next().event,
+            case .mappingStart = try tree.next().event
+        else { return nil }
+        while true {
+            let (event, position) = try tree.next()
+            if case .mappingEnd = event { return nil }
+            let key = try tree.key(event, at: position)
+            let (next, at) = try tree.next()
+            if key == "operations" {
+                try tree.skip(next, at: at)
+                continue
             }
-        } catch {
-            // benign: the reader reports it.
-            return nil
+            // Read, not skipped: the parameters may name anchors in it.
+            let value: Node
+            do throws(Stop) {
+                value = try tree.value(next, at: at, depth: 1)
+            } catch {
+                // An anchor of an operation: the reader knows it.
+                if YAMLTree.isUndefinedAlias(error) { return nil }
+                throw error
+            }
+            if key == GraphAssembler.parametersKey {
+                return Node.Entry(key: key, keyPosition: position, value: value)
+            }
         }
     }
 
@@ -98,6 +120,11 @@ enum YAMLReader {
             )
         }
         try entries(&tree, into: &assembler)
+        try finish(&tree)
+    }
+
+    /// Reports anything after the document.
+    private static func finish(_ tree: inout YAMLTree) throws(Stop) {
         _ = try tree.next()
         let (event, behind) = try tree.next()
         guard case .streamEnd = event else {
@@ -106,7 +133,7 @@ enum YAMLReader {
                     .unsupported,
                     at: behind,
                     "---",
-                    "a graph file has one document"
+                    "the file has more than one document"
                 )
             )
         }

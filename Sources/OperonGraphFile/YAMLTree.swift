@@ -7,8 +7,11 @@ struct YAMLTree: ~Copyable {
     private let expansionMax: Int
     private var expanded = 0
     private var nodes = 0
-    /// The value of each anchor, and its number of values with its own aliases expanded.
-    private var anchors: [String: (node: Node, size: Int)] = [:]
+    /// A value, its number of values with its own aliases expanded, and its levels of nesting.
+    private typealias Built = (node: Node, size: Int, height: Int)
+
+    /// The value of each anchor.
+    private var anchors: [String: Built] = [:]
     private(set) var findings: [GraphFileError.Problem] = []
 
     init(_ bytes: [UInt8], limits: Limits) {
@@ -36,27 +39,42 @@ struct YAMLTree: ~Copyable {
         return try tree(event, at: position, depth: depth).node
     }
 
-    /// Passes over the value that begins with this event. What its anchors name is then unknown.
-    mutating func skip(_ event: YAMLEvents.Event) throws(Stop) {
-        var depth = 0
-        var event = event
+    /// Passes over the value that begins with this event, at level 1. What its anchors name is then
+    /// unknown.
+    mutating func skip(_ event: YAMLEvents.Event, at position: Position) throws(Stop) {
+        var (event, position) = (event, position)
+        var depth = 1
         while true {
             switch event {
-            case .mappingStart, .sequenceStart: depth += 1
+            case .mappingStart(let anchor, _), .sequenceStart(let anchor, _):
+                try check(depth: depth, at: position)
+                forget(anchor)
+                depth += 1
+            case .scalar(let scalar): forget(scalar.anchor)
             case .mappingEnd, .sequenceEnd: depth -= 1
-            case .scalar, .alias: break
+            case .alias: break
             case .documentStart, .documentEnd, .streamEnd: return
             }
-            if depth <= 0 { return }
-            event = try events.next().event
+            if depth == 1 { return }
+            (event, position) = try events.next()
         }
+    }
+
+    private mutating func forget(_ anchor: String?) {
+        if let anchor { anchors[anchor] = nil }
+    }
+
+    /// Whether a problem is an alias whose anchor was not read.
+    static func isUndefinedAlias(_ stop: Stop) -> Bool {
+        guard case .problem(let problem) = stop else { return false }
+        return problem.code == .syntax && problem.thing.hasPrefix("*")
     }
 
     /// Reads the key that this event contains; keys are texts.
     mutating func key(_ event: YAMLEvents.Event, at position: Position) throws(Stop) -> String {
         switch event {
         case .scalar(let scalar):
-            register(scalar.anchor, try node(of: scalar, at: position), size: 1)
+            register(scalar.anchor, (try node(of: scalar, at: position), 1, 0))
             return scalar.text
         case .alias(let name):
             guard let anchored = anchors[name] else { throw undefined(name, at: position) }
@@ -92,7 +110,7 @@ struct YAMLTree: ~Copyable {
         _ event: YAMLEvents.Event,
         at position: Position,
         depth: Int
-    ) throws(Stop) -> (node: Node, size: Int) {
+    ) throws(Stop) -> Built {
         nodes += 1
         guard nodes <= bounds.nodes else {
             throw .problem(.tooManyNodes(bounds.nodes, at: position))
@@ -100,15 +118,14 @@ struct YAMLTree: ~Copyable {
         switch event {
         case .scalar(let scalar):
             let node = try node(of: scalar, at: position)
-            register(scalar.anchor, node, size: 1)
-            return (node, 1)
+            return register(scalar.anchor, (node, 1, 0))
         case .sequenceStart(let anchor, let tag):
             try check(tag: tag, is: "seq", at: position)
             return try sequence(anchor, at: position, depth: depth)
         case .mappingStart(let anchor, let tag):
             try check(tag: tag, is: "map", at: position)
             return try mapping(anchor, at: position, depth: depth)
-        case .alias(let name): return try expand(name, at: position)
+        case .alias(let name): return try expand(name, at: position, depth: depth)
         case .sequenceEnd, .mappingEnd, .documentStart, .documentEnd, .streamEnd:
             // benign: the C parser balances its events; an end at this point means that the text
             // ends too early.
@@ -122,32 +139,31 @@ struct YAMLTree: ~Copyable {
         _ anchor: String?,
         at position: Position,
         depth: Int
-    ) throws(Stop) -> (node: Node, size: Int) {
+    ) throws(Stop) -> Built {
         try check(depth: depth, at: position)
         var elements: [Node] = []
-        var size = 1
+        var (size, height) = (1, 1)
         while true {
             let (event, at) = try events.next()
             if case .sequenceEnd = event { break }
             let element = try tree(event, at: at, depth: depth + 1)
             elements.append(element.node)
             size = min(size + element.size, Int.max / 2)
+            height = max(height, element.height + 1)
         }
-        let node = Node(.sequence(elements), at: position)
-        register(anchor, node, size: size)
-        return (node, size)
+        return register(anchor, (Node(.sequence(elements), at: position), size, height))
     }
 
     private mutating func mapping(
         _ anchor: String?,
         at position: Position,
         depth: Int
-    ) throws(Stop) -> (node: Node, size: Int) {
+    ) throws(Stop) -> Built {
         try check(depth: depth, at: position)
         var entries: [Node.Entry] = []
         var brought: [Node.Entry] = []
         var seen = SeenKeys<Position>()
-        var size = 1
+        var (size, height) = (1, 1)
         while true {
             let (event, keyPosition) = try events.next()
             if case .mappingEnd = event { break }
@@ -156,6 +172,7 @@ struct YAMLTree: ~Copyable {
             let (valueEvent, at) = try events.next()
             let value = try tree(valueEvent, at: at, depth: depth + 1)
             size = min(size + value.size, Int.max / 2)
+            height = max(height, value.height + 1)
             if isMerge {
                 brought += try merged(value.node)
             } else if let first = seen.insert(key, keyPosition) {
@@ -171,16 +188,17 @@ struct YAMLTree: ~Copyable {
         for entry in brought where seen.insert(entry.key, entry.keyPosition) == nil {
             entries.append(entry)
         }
-        let node = Node(.mapping(entries), at: position)
-        register(anchor, node, size: size)
-        return (node, size)
+        return register(anchor, (Node(.mapping(entries), at: position), size, height))
     }
 
     private mutating func expand(
         _ name: String,
-        at position: Position
-    ) throws(Stop) -> (node: Node, size: Int) {
+        at position: Position,
+        depth: Int
+    ) throws(Stop) -> Built {
         guard let anchored = anchors[name] else { throw undefined(name, at: position) }
+        // An alias within what another alias names goes deeper than the text itself.
+        if anchored.height > 0 { try check(depth: depth + anchored.height - 1, at: position) }
         // The tree is shared, not copied; the bound limits the work of walking it.
         let (sum, overflow) = expanded.addingReportingOverflow(anchored.size)
         guard !overflow, sum <= expansionMax else {
@@ -199,8 +217,10 @@ struct YAMLTree: ~Copyable {
         return anchored
     }
 
-    private mutating func register(_ anchor: String?, _ node: Node, size: Int) {
-        if let anchor { anchors[anchor] = (node, size) }
+    @discardableResult
+    private mutating func register(_ anchor: String?, _ built: Built) -> Built {
+        if let anchor { anchors[anchor] = built }
+        return built
     }
 
     // MARK: - Scalars

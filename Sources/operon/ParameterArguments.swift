@@ -11,9 +11,10 @@ struct ParameterArguments: ParsableArguments {
             "The value of a parameter of the graph; may be repeated. Elements of a list are "
                 + "separated by commas.",
             valueName: "name=value"
-        )
+        ),
+        transform: assignment
     )
-    var settings: [String] = []
+    var settings: [ParameterAssignment] = []
 
     @Option(
         name: .customLong("parameters"),
@@ -26,26 +27,22 @@ struct ParameterArguments: ParsableArguments {
     )
     var files: [String] = []
 
-    func validate() throws {
-        for setting in settings where Self.assignment(setting) == nil {
-            throw ValidationError("--set needs NAME=VALUE, not “\(setting)”")
-        }
-    }
-
     /// Reads the values; those of `--set` come last, because the last value counts.
     ///
     /// - Throws: what is wrong with the files.
     func read() throws(GraphFileError) -> [ParameterAssignment] {
         var assignments: [ParameterAssignment] = []
         for file in files { assignments += try ParameterAssignment.read(path: file) }
-        return assignments + settings.compactMap(Self.assignment)
+        return assignments + settings
     }
 
-    private static func assignment(_ setting: String) -> ParameterAssignment? {
-        ParameterAssignment(
+    private static func assignment(_ setting: String) throws -> ParameterAssignment {
+        let assignment = ParameterAssignment(
             setting,
             source: "--set",
             directory: FileManager.default.currentDirectoryPath
         )
+        guard let assignment else { throw ValidationError("it needs NAME=VALUE") }
+        return assignment
     }
 }

@@ -36,8 +36,8 @@ import Testing
     @Test(arguments: [
         (
             [],
-            "report-needs.yaml:3:3: parameter “day” has no default and needs a value: "
-                + "--set day=VALUE"
+            "report-needs.yaml:3:3: parameter “day” has no default and needs a value "
+                + "(on the command line: --set day=VALUE)"
         ),
         (
             ["--set", "day=x", "--set", "width=641"],
@@ -47,7 +47,10 @@ import Testing
             ["--set", "day=x", "--set", "widht=640"],
             "--set widht: the graph has no parameter “widht”; did you mean “width”?"
         ),
-        (["--set", "day"], "--set needs NAME=VALUE, not “day”"),
+        (
+            ["--set", "day"],
+            "The value 'day' is invalid for '--set <name=value>': it needs NAME=VALUE"
+        ),
         (
             ["--parameters", "none.json"],
             "none.json: the file cannot be read: No such file or directory"

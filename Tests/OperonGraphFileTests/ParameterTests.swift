@@ -87,7 +87,8 @@ import Testing
                 exclusive: ${keys}
               b:
                 operation: Sum
-                input: { most: "${most}", all: ["x", "${keys}"], share: "${share}", slow: "${isSlow}" }
+                input:
+                  { most: "${most}", all: ["x", "${keys}"], share: "${share}", slow: "${isSlow}" }
             """
         )
         #expect(graph.queues.first?.maxConcurrentOperationCount == 3)
@@ -164,19 +165,119 @@ import Testing
         #expect(try command(graph).arguments.last == "echo m")
     }
 
-    @Test func `parameters that come from an alias below are refused`() throws {
-        let found = try problems(
+    @Test func `parameters may be an alias, and come from no merge`() throws {
+        let graph = try read(
             """
             defaults: { environment: &all { day: m } }
-            operations: { a: { run: "echo ${day}" } }
-            parameters: *all
+            operations: { a: { run: "echo ${day}", timeout: "${pause}" } }
+            parameters: { <<: *all, pause: 5s }
             """
         )
+        #expect(try command(graph).arguments.last == "echo m")
+        #expect(graph.operations[0].timeout == .seconds(5))
+        let wanted = "these “parameters” must come first, as a key of the file itself"
         #expect(
-            found == [
-                "g.yaml:3:1: these “parameters” must come before everything that they are for"
+            try problems("<<: { parameters: { day: m } }\noperations: { a: { run: x } }\n")
+                == ["g.yaml:1:7: \(wanted)"]
+        )
+        let below = """
+            operations: { a: { run: "echo", environment: &all { day: m } } }
+            parameters: *all
+            """
+        #expect(try problems(below) == ["g.yaml:2:1: \(wanted)"])
+    }
+
+    @Test(arguments: [
+        ("parameters: { pause: !x 1s }", "g.yaml:23:22: the tag “!x” does not fit"),
+        ("parameters: { pause: 1s }, x", "g.yaml:23:26: "),
+        ("parameters: { pause: }", "g.yaml:23:15: parameter “pause” has no default"),
+    ])
+    func `a mistake in late parameters is told, and not what follows from it`(
+        last: String,
+        wanted: String
+    ) throws {
+        let operations = (0..<21).map { "  o\($0): { run: x, timeout: '${pause}' }\n" }.joined()
+        let found = try problems("operations:\n\(operations)\(last)\n")
+        #expect(found.count == 1)
+        #expect(found.first?.hasPrefix(wanted) == true, "\(found)")
+    }
+
+    @Test func `operations of a list, an alias and a merge have them, too`() throws {
+        let list = try read(
+            """
+            parameters: { day: m }
+            operations:
+              - &a { name: "x-${day}", run: "echo ${day}" }
+              - { <<: *a, name: "y-${day}" }
+            """
+        )
+        #expect(list.operations.map(\.name) == ["x-m", "y-m"])
+        #expect(try command(list, 1).arguments.last == "echo m")
+        let map = try read(
+            """
+            parameters: { day: m }
+            defaults: { environment: &env { OUT: "${day}" } }
+            operations: { a: { run: x, environment: *env }, b: { run: x, environment: *env } }
+            """
+        )
+        #expect(try command(map, 1).environment["OUT"] == "m")
+    }
+
+    @Test func `keys that become the same are refused`() throws {
+        let text = """
+            parameters: { k: x }
+            queues: { "${k}": {}, x: {} }
+            operations:
+              a: { run: x, environment: { x: 1, "${k}": 2 } }
+              b: { operation: K, input: { "${k}": 1, x: 2 } }
+              x: { run: x }
+              ${k}: { run: x }
+            """
+        let twice = "key “x” appears twice in this map, first in line"
+        #expect(
+            try problems(text) == [
+                "g.yaml:2:23: \(twice) 2", "g.yaml:4:37: \(twice) 4", "g.yaml:5:42: \(twice) 5",
+                "g.yaml:7:3: operation “x” is defined twice, first in line 6",
             ]
         )
+    }
+
+    @Test func `a default may use the parameters before it`() throws {
+        let text = """
+            parameters: { day: mon, out: "out/${day}", cost: { default: "$${day}" } }
+            operations: { a: { command: [cp, "${out}", "${cost}"] } }
+            """
+        #expect(try command(read(text, ["day=x"])).arguments == ["cp", "out/x", "${day}"])
+        // What comes from outside is taken as it is.
+        #expect(try command(read(text, ["out=${day}"])).arguments[1] == "${day}")
+    }
+
+    @Test(arguments: [
+        "1.10", "12345678901234567890", "12345e7", "01234", "0xFF", "0o755", "+5", "-0", "1e3",
+    ])
+    func `a number stays as it is written`(text: String) throws {
+        let file = """
+            parameters: { x: \(text), y: { type: number } }
+            operations: { a: { command: ["${x}", "${y}"] } }
+            """
+        #expect(try command(read(file, ["y=\(text)"])).arguments == [text, text])
+        #expect(try command(read(file, ["y=1"])).environment["x"] == text)
+    }
+
+    @Test(arguments: [
+        ("number", "0.5, 1.0", "1"), ("number", "1000", "1e3"), ("duration", "1m", "60s"),
+        ("size", "1GiB", "1024MiB"), ("integer", "7", "07"), ("boolean", "true", "TRUE"),
+    ])
+    func `one value may be written in several ways`(
+        type: String,
+        allowed: String,
+        given: String
+    ) throws {
+        let text = """
+            parameters: { x: { type: \(type), values: [\(allowed)] } }
+            operations: { a: { run: x } }
+            """
+        #expect(try problems(text, ["x=\(given)"]).isEmpty)
     }
 
     // MARK: - Processes
@@ -222,72 +323,40 @@ import Testing
         #expect(try command(graph).arguments == ["a", "b", "3"])
     }
 
-    @Test func `a file gives values, and says where one is wrong`() throws {
-        let values = #"{"width": 640, "files": ["a", "b"], "out": "o", "deep": true}"#
-        try Fixture.withFile("values.json", Array(values.utf8)) { path in
-            let given = try ParameterAssignment.read(path: path)
-            #expect(given.map(\.name) == ["width", "files", "out", "deep"])
-            let text = """
-                parameters: { width: 1, files: [], out: { type: path }, deep: false }
-                operations: { a: { command: [x, "${width}", "${files}", "${out}", "${deep}"] } }
-                """
-            let options = GraphFileOptions(directory: "/graphs", parameters: given)
-            let graph = try Fixture.read(text, "g.yaml", options).graph
-            let directory = String(path.dropLast("/values.json".count))
-            #expect(
-                try command(graph).arguments == ["x", "640", "a", "b", directory + "/o", "true"]
-            )
-            let other = text.replacing("width: 1", with: "width: { values: [1, 2] }")
-            let error = #expect(throws: GraphFileError.self) {
-                try Fixture.read(other, "g.yaml", options)
-            }
-            #expect(
-                error?.problems.first?.description
-                    == "\(path):1:11: “width” must be one of “1”, “2”, not 640"
-            )
-        }
-    }
-
-    @Test func `a file of values that is no map is refused`() throws {
-        try Fixture.withFile("values.json", Array("[1]".utf8)) { path in
-            let error = #expect(throws: GraphFileError.self) {
-                try ParameterAssignment.read(path: path)
-            }
-            #expect(
-                error?.description
-                    == "\(path):1:1: parameters are a map from names to values, not a list"
-            )
-        }
-    }
-
     // MARK: - Refusals
 
+    private static let needed = "has no default and needs a value (on the command line: --set "
+    private static let named =
+        "cannot be the name of a parameter: a name has up to 64 letters, digits and _, and does "
+        + "not begin with a digit"
+
     private static let refused: [(parameters: String, settings: [String], wanted: String)] = [
-        (
-            "{ day: }", [],
-            "g.yaml:1:15: parameter “day” has no default and needs a value: "
-                + "--set day=VALUE"
-        ),
+        ("{ day: }", [], "g.yaml:1:15: parameter “day” \(needed)day=VALUE)"),
         (
             "{ day: m }", ["dya=x"],
             "--set dya: the graph has no parameter “dya”; did you mean “day”?"
         ),
         ("{}", ["day=x"], "--set day: the graph has no parameters"),
+        ("", ["day=x"], "--set day: the graph has no parameters"),
         ("{ n: 1 }", ["n=x"], "--set n: “n” must be an integer such as 42, not “x”"),
         ("{ n: 0.5 }", ["n=1e999"], "--set n: “n” must be a number such as 0.5, not “1e999”"),
+        ("{ n: 0.5 }", ["n=.inf"], "--set n: “n” must be a number such as 0.5, not “.inf”"),
         ("{ b: true }", ["b=yes"], "--set b: “b” must be true or false, not “yes”"),
         (
             "{ d: { type: duration } }", ["d=-1s"],
-            "--set d: “d” must be a duration such as 500ms, "
-                + "2s, 5m, 1h30m, 1d, or a number of seconds, not “-1s”"
+            "--set d: “d” must be a duration such as 500ms, 2s, 5m, 1h30m, 1d, or a number of "
+                + "seconds, not “-1s”"
         ),
         (
             "{ s: { type: size } }", ["s=0"],
-            "--set s: “s” must be a size such as 64KiB, 512MiB, "
-                + "2GiB, or a number of bytes from 1, not “0”"
+            "--set s: “s” must be a size such as 64KiB, 512MiB, 2GiB, or a number of bytes from 1, "
+                + "not “0”"
         ),
         ("{ p: { type: path } }", ["p="], "--set p: “p” must be a path, not “”"),
-        ("{ c: { values: [a, b] } }", ["c=d"], "--set c: “c” must be one of “a”, “b”, not “d”"),
+        (
+            "{ c: { values: [a, b] } }", ["c=d"],
+            "--set c: “c” must be one of “a”, “b”, not “d”"
+        ),
         (
             "{ c: { values: [a, b], default: d } }", [],
             "g.yaml:1:45: “c” must be one of “a”, “b”, not “d”"
@@ -298,36 +367,43 @@ import Testing
         ),
         ("{ c: { typ: list } }", [], "g.yaml:1:20: unknown key “typ”; did you mean “type”?"),
         (
-            "{ c: { type: text } }", [],
-            "g.yaml:1:26: “type” must be string, integer, number, "
-                + "boolean, duration, size, path or list, not “text”"
+            "{ c: { type: text, default: 5, values: [30s] } }", [],
+            "g.yaml:1:26: “type” must be string, integer, number, boolean, duration, size, path or "
+                + "list, not “text”"
         ),
+        ("{ a-b: 1 }", [], "g.yaml:1:15: “a-b” \(named)"),
         (
-            "{ a-b: 1 }", [],
-            "g.yaml:1:15: “a-b” cannot be the name of a parameter: it has letters, "
-                + "digits and _, and does not begin with a digit"
+            "{ \(String(repeating: "a", count: 65)): 1 }", [],
+            "g.yaml:1:15: “\(String(repeating: "a", count: 60))…” \(named)"
         ),
         (
             "{ PATH: x }", [],
-            "g.yaml:1:15: “PATH” cannot be the name of a parameter: processes need "
-                + "the variable of this name"
+            "g.yaml:1:15: “PATH” cannot be the name of a parameter: processes need the variable of "
+                + "this name"
         ),
         (
             "{ OPERON_X: x }", [],
-            "g.yaml:1:15: “OPERON_X” cannot be the name of a parameter: "
-                + "processes need the variable of this name"
+            "g.yaml:1:15: “OPERON_X” cannot be the name of a parameter: variables named OPERON_… "
+                + "are the worker's own"
         ),
         (
             "[day]", [],
             "g.yaml:1:13: “parameters” must be a map from names to parameters, not a list"
+        ),
+        (
+            "{ out: 'x/${day}', day: m }", [],
+            "g.yaml:1:20: there is no parameter “day”; a literal “${” is written “$${”"
         ),
     ]
 
     @Test(arguments: refused.indices)
     func `a wrong parameter is refused, and nothing after it`(index: Int) throws {
         let (parameters, settings, wanted) = Self.refused[index]
-        let text = "parameters: \(parameters)\noperations: { a: { run: 'x ${zzz}' } }\n"
-        #expect(try problems(text, settings) == [wanted])
+        let text = "parameters: \(parameters)\noperations: { a: { timeout: '${zzz}', run: x } }\n"
+        let found = try problems(text, settings)
+        #expect(found.first == wanted)
+        // Without parameters, “${zzz}” is a text, and wrong there.
+        #expect(found.count == (parameters == "{}" || parameters.isEmpty ? found.count : 1))
     }
 
     @Test func `an unknown reference is told with its place`() throws {
@@ -344,10 +420,10 @@ import Testing
         let literal = "a literal “${” is written “$${”"
         #expect(
             found == [
-                "g.yaml:3:13: there is no parameter “dya”; did you mean “day”?; \(literal)",
+                "g.yaml:3:13: there is no parameter “dya”; \(literal); did you mean “day”?",
                 "g.yaml:4:13: “${” in “echo ${day” has no “}”; \(literal)",
                 "g.yaml:5:13: there is no parameter “HOME:-x”; \(literal)",
-                "g.yaml:6:3: there is no parameter “dey”; did you mean “day”?; \(literal)",
+                "g.yaml:6:3: there is no parameter “dey”; \(literal); did you mean “day”?",
             ]
         )
     }
@@ -372,7 +448,52 @@ import Testing
             + (0..<4).map { "  o\($0): { command: [a, '${v}'] }\n" }.joined()
         let found = Fixture.problems(text, "g.yaml", limits)
         #expect(found.map(\.limit) == [.graphFileBytes])
-        #expect(found.first?.line == 6)
+        #expect(found.first?.line == 4)
+    }
+
+    @Test func `empty elements are not free`() throws {
+        var limits = Limits()
+        limits.graphFileBytes = 200_000
+        let list = (0..<1_000).map { _ in "''" }.joined(separator: ",")
+        let uses = (0..<10).map { _ in "'${l}'" }.joined(separator: ",")
+        let text = "parameters: { l: [\(list)] }\noperations: { a: { command: [x,\(uses)] } }\n"
+        #expect(Fixture.problems(text, "g.yaml", limits).map(\.limit) == [.graphFileBytes])
+    }
+
+    @Test func `the variables of all processes count`() throws {
+        var limits = Limits()
+        limits.graphFileBytes = 3_000
+        let text =
+            "parameters: { v: \(String(repeating: "x", count: 500)) }\noperations:\n"
+            + (0..<6).map { "  o\($0): { run: x }\n" }.joined()
+        let found = Fixture.problems(text, "g.yaml", limits)
+        #expect(found.map(\.limit) == [.graphFileBytes])
+        #expect(found.first?.line == 8)
+    }
+
+    @Test func `a text of a client may not grow by much`() throws {
+        let value = String(repeating: "x", count: 50_000)
+        let uses = (0..<100).map { _ in "'${v}x'" }.joined(separator: ",")
+        let text = "parameters: { v: \(value) }\noperations: { a: { command: [\(uses)] } }\n"
+        let codec = GraphFileCodec()
+        let error = #expect(throws: GraphFileError.self) {
+            try codec.decode(Array(text.utf8), contentType: "application/yaml", name: "")
+        }
+        #expect(error?.problems.map(\.limit) == [.graphFileBytes])
+    }
+
+    @Test func `aliases do not nest deeper than the text may`() throws {
+        var text = "parameters: { a: x }\noperations:\n  a:\n    operation: K\n    input:\n"
+        var last = "'${a}'"
+        for level in 0..<40 {
+            let nested =
+                String(repeating: "[", count: 30) + last + String(repeating: "]", count: 30)
+            text += "      l\(level): &l\(level) \(nested)\n"
+            last = "*l\(level)"
+        }
+        let found = try problems(text)
+        #expect(found.count == 1)
+        #expect(found.first?.contains("deep") == true, "\(found)")
     }
 
     @Test func `there may be so many parameters, and no more bytes in variables`() throws {
@@ -388,8 +509,8 @@ import Testing
         )
         #expect(
             try problems(text(2, 40_000)) == [
-                "g.yaml:1:1: the values of all parameters have 80006 bytes; 65536 are the most, "
-                    + "lists not counted"
+                "g.yaml:1:1: the names and values of all parameters have 80006 bytes; 65536 are "
+                    + "the most, lists not counted"
             ]
         )
     }
