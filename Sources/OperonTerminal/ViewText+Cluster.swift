@@ -172,6 +172,7 @@ extension ViewText {
         let drains = "\(name) is draining: it takes no more operations and ends"
         guard worker.held > 0 else { return [said(drains + ".")] }
         let held = plural(worker.held, "operation")
-        return [said("\(drains) when it has finished the \(held) it holds.")]
+        let ends = "when it has finished the \(held) it holds, or when its drain timeout has passed"
+        return [said("\(drains) \(ends).")]
     }
 }
