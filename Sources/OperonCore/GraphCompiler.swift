@@ -144,7 +144,7 @@ struct GraphCompiler {
         resolve: CompiledGraph.Resolver
     ) throws(Refusal) -> Found {
         if let number = operationNumbers[dependency.name] { return .inner(number) }
-        if let id = dependency.elsewhere ?? resolve(dependency.name) { return .outer(id) }
+        if let id = dependency.resolvedID ?? resolve(dependency.name) { return .outer(id) }
         throw .unknownOperation(name: dependency.name, namedBy: operation.name)
     }
 
@@ -203,7 +203,7 @@ struct GraphCompiler {
                 end += 1
             case one.on.condition: continue
             case .some:
-                let named = operation.dependencies.first { $0.elsewhere == one.on.operation }
+                let named = operation.dependencies.first { $0.resolvedID == one.on.operation }
                 let name = named?.name ?? one.on.operation.description
                 throw listedTwice(name, by: operation)
             }

@@ -97,7 +97,7 @@ public struct DependencyDescription: Hashable, Sendable, Codable {
     public var condition: DependencyCondition
     /// The operation of another graph that the name meant at submission: a later graph may have the
     /// same name. `nil`: an operation of the same graph.
-    package var elsewhere: OperationID?
+    package var resolvedID: OperationID?
 
     /// Creates a dependency on the operation of this name.
     public init(_ name: String, _ condition: DependencyCondition = .unlessFailed) {

@@ -91,13 +91,14 @@ extension Simulator {
         if length <= .zero { ledger.emptyPauses.insert(.init(operation: operation, until: until)) }
         // A date is no pause.
         guard policy(of: operation).notBefore == nil else { return }
-        pauses[operation] = SimulatedPause(end: now + length, life: store?.life ?? 0)
+        pauses[operation] = SimulatedPause(end: now + length, generation: store?.generation ?? 0)
     }
 
-    /// A pause of this life lasts as long as was said, whatever becomes of the wall clock.
+    /// A pause that this coordinator began lasts as long as was said, even if the wall clock jumps.
     private mutating func checkRelease(of operation: OperationID) {
         checkDate(of: operation)
-        guard let pause = pauses.removeValue(forKey: operation), pause.life == store?.life ?? 0,
+        guard let pause = pauses.removeValue(forKey: operation),
+            pause.generation == store?.generation ?? 0,
             pause.end > now
         else { return }
         ledger.broken("the pause of \(operation) was cut short")
@@ -188,8 +189,8 @@ extension Simulator {
 
 struct SimulatedPause {
     let end: Timestamp
-    /// The coordinator's life in which it began.
-    let life: Int
+    /// The run of the coordinator in which it began.
+    let generation: Int
 }
 
 /// When the coordinator last heard a worker.

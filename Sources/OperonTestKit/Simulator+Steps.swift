@@ -1,7 +1,7 @@
 import OperonCore
 import OperonModel
 
-/// One place in the simulated cluster where workers live, one life after the other.
+/// One place in the simulated cluster where workers run, one process after another.
 struct SimulatedWorker {
     let slots: Int
     var lives = 0
@@ -46,9 +46,9 @@ extension Simulator {
             coordinatorWake = nil
             drive(.timeReached)
         case .coordinatorDies(let crash): store?.crash = crash
-        case .coordinatorStarted(let life): startCoordinator(life: life)
-        case .committed(let life): committed(life: life)
-        case .synced(let life): synced(life: life)
+        case .coordinatorStarted(let generation): startCoordinator(generation: generation)
+        case .committed(let generation): committed(generation: generation)
+        case .synced(let generation): synced(generation: generation)
         case .brokerDown: crashBroker()
         case .brokerUp: restartBroker()
         case .workerBoot(let index): boot(index)
@@ -291,7 +291,7 @@ extension Simulator {
         )
     }
 
-    /// Its life ends in good order, and another begins.
+    /// The process ends in good order, and another starts.
     private mutating func leave(_ index: Int) {
         guard workers[index].agent != nil else { return }
         endProcess(of: index)

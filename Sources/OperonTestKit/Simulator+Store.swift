@@ -18,8 +18,8 @@ struct SimulatedStore {
     var dropping: (graphs: [GraphID], step: UInt64)?
     /// Graphs that it is just asked to forget.
     var forgetting: [GraphID] = []
-    /// Counts the coordinator's lives.
-    var life = 0
+    /// How many coordinators have run on it.
+    var generation = 0
     var isAlive = true
     /// Where it dies next.
     var crash: Crash?
@@ -111,20 +111,20 @@ extension Simulator {
     // MARK: - Committing
 
     private mutating func startCommit() {
-        guard let life = store?.life, store?.committing == nil,
+        guard let generation = store?.generation, store?.committing == nil,
             let batch = store?.gate.nextBatch()
         else { return }
         store?.committing = batch
         let length = batch.isEmpty ? 0 : Int64(disk.next() % 3_000)
-        at(now + .microseconds(length), .committed(life: life))
+        at(now + .microseconds(length), .committed(generation: generation))
     }
 
-    mutating func committed(life: Int) {
-        guard let batch = store?.committing, store?.life == life else { return }
+    mutating func committed(generation: Int) {
+        guard let batch = store?.committing, store?.generation == generation else { return }
         if dies(.beforeRecords) { return }
         if !batch.isEmpty, !isHealed, disk.fraction() < scenario.commitFailure {
             ledger.met(.commitFailed)
-            at(now + .milliseconds(50), .committed(life: life))
+            at(now + .milliseconds(50), .committed(generation: generation))
             return
         }
         do {
@@ -139,7 +139,7 @@ extension Simulator {
         if dies(.beforeMessages) { return }
         for step in steps {
             perform(step)
-            guard store?.life == life else { return }
+            guard store?.generation == generation else { return }
         }
         if scenario.violation == .acknowledgesBeforeSync {
             send(store?.gate.didSync(upTo: .max) ?? [])
@@ -155,11 +155,11 @@ extension Simulator {
         else { return }
         self.store?.syncing = (store.gate.committed, store.image, ledger.kept)
         let length = Int64(disk.next() % 20_000)
-        at(now + .microseconds(length), .synced(life: store.life))
+        at(now + .microseconds(length), .synced(generation: store.generation))
     }
 
-    mutating func synced(life: Int) {
-        guard let store, store.life == life, let syncing = store.syncing else { return }
+    mutating func synced(generation: Int) {
+        guard let store, store.generation == generation, let syncing = store.syncing else { return }
         self.store?.syncing = nil
         self.store?.durable = syncing.image
         self.store?.durableLedger = syncing.ledger
@@ -223,7 +223,7 @@ extension Simulator {
 
     private mutating func die(isPowerCut: Bool) {
         guard var store else { return }
-        store.life += 1
+        store.generation += 1
         store.isAlive = false
         store.committing = nil
         store.syncing = nil
@@ -242,12 +242,12 @@ extension Simulator {
         nextDate = nil
         let pause: Int64 = disk.next() % 2 == 0 ? 200 : 12_000
         let length = Int64(disk.next() % UInt64(pause))
-        at(now + .milliseconds(length), .coordinatorStarted(life: store.life))
+        at(now + .milliseconds(length), .coordinatorStarted(generation: store.generation))
     }
 
-    /// The next life: what the store has, under a new epoch.
-    mutating func startCoordinator(life: Int) {
-        guard var store, store.life == life, !store.isAlive else { return }
+    /// The next run of the coordinator: what the store has, under a new epoch.
+    mutating func startCoordinator(generation: Int) {
+        guard var store, store.generation == generation, !store.isAlive else { return }
         // On the disk before anything else happens, and with it whatever was written before.
         store.image.raiseEpoch()
         store.durable = store.image
@@ -255,8 +255,8 @@ extension Simulator {
         self.store = store
         if !isHealed, disk.fraction() < 0.2 {
             ledger.met(.recoveryInterrupted)
-            self.store?.life += 1
-            at(now + .milliseconds(300), .coordinatorStarted(life: life + 1))
+            self.store?.generation += 1
+            at(now + .milliseconds(300), .coordinatorStarted(generation: generation + 1))
             return
         }
         switch restored(from: store.image) {
@@ -279,7 +279,7 @@ extension Simulator {
         }
     }
 
-    /// Counts what a life began with that was not so when the graph was submitted.
+    /// Counts what the coordinator started with that was different when the graph was submitted.
     private mutating func noteRestored(_ state: StoredState) {
         if state.inFlight.contains(where: { $0.worker == .nobody }) {
             ledger.met(.restoredOutside)
@@ -303,6 +303,6 @@ extension Simulator {
 
     mutating func reviveCoordinator() {
         guard let store, !store.isAlive else { return }
-        startCoordinator(life: store.life)
+        startCoordinator(generation: store.generation)
     }
 }

@@ -140,9 +140,9 @@ package struct Simulator {
         case coordinatorDown
         case coordinatorWake
         case coordinatorDies(SimulatedStore.Crash)
-        case coordinatorStarted(life: Int)
-        case committed(life: Int)
-        case synced(life: Int)
+        case coordinatorStarted(generation: Int)
+        case committed(generation: Int)
+        case synced(generation: Int)
         case brokerDown
         case brokerUp
         case workerBoot(Int)

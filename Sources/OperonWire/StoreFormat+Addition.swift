@@ -89,7 +89,7 @@ extension StoreFormat {
     /// Decodes an operation from a sender that is not the store.
     private static func stranger(_ bytes: [UInt8]) throws(WireError) -> OperationDescription {
         let description = try operation(bytes)
-        guard description.dependencies.allSatisfy({ $0.elsewhere == nil }) else {
+        guard description.dependencies.allSatisfy({ $0.resolvedID == nil }) else {
             throw .invalid(
                 "dependency.elsewhere",
                 "is for a store to know: name the operation as GRAPH/OPERATION"

@@ -185,7 +185,7 @@ extension ProtoStoredOperation {
             var stored = ProtoStoredDependency()
             stored.name = dependency.name
             stored.condition = UInt32(dependency.condition.rawValue)
-            if let other = dependency.elsewhere {
+            if let other = dependency.resolvedID {
                 stored.elsewhere.graph = other.graph.rawValue
                 stored.elsewhere.index = other.index
             }
@@ -226,7 +226,7 @@ extension OperationDescription {
             else { throw .invalid("dependency.condition", "is \(dependency.condition)") }
             var described = DependencyDescription(dependency.name, condition)
             if dependency.hasElsewhere {
-                described.elsewhere = OperationID(
+                described.resolvedID = OperationID(
                     graph: GraphID(rawValue: dependency.elsewhere.graph),
                     index: dependency.elsewhere.index
                 )

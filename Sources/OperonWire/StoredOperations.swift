@@ -141,7 +141,7 @@ package struct StoredOperations: Sendable {
     package struct Outline: Sendable {
         /// Its dependencies in the order of the description.
         package private(set) var dependencies:
-            [(name: Range<Int>, condition: DependencyCondition, elsewhere: OperationID?)]
+            [(name: Range<Int>, condition: DependencyCondition, resolvedID: OperationID?)]
         /// Equal for two operations only if they have the same policy.
         package private(set) var policy: [UInt8]
         /// At least the size of its work in a message, in bytes.
@@ -220,18 +220,18 @@ package struct StoredOperations: Sendable {
         ) throws(WireError) {
             var name = 0..<0
             var raw: UInt64 = 0
-            var elsewhere: OperationID?
+            var resolvedID: OperationID?
             var cursor = FieldCursor(bytes)
             while let field = try cursor.next(in: body) {
                 if field.number == DependencyField.name { name = field.bytes }
                 if field.number == DependencyField.condition { raw = field.value }
                 if field.number == DependencyField.elsewhere {
-                    elsewhere = try Self.place(body, field.bytes)
+                    resolvedID = try Self.place(body, field.bytes)
                 }
             }
             guard let raw = UInt8(exactly: raw), let condition = DependencyCondition(rawValue: raw)
             else { throw .invalid("dependency.condition", "is \(raw)") }
-            dependencies.append((name, condition, elsewhere))
+            dependencies.append((name, condition, resolvedID))
         }
 
         private static func place(

@@ -31,7 +31,7 @@ import Testing
     /// An operation of a graph that there cannot be.
     private func strayAddition() throws -> [UInt8] {
         var dependency = DependencyDescription("4000000000/x")
-        dependency.elsewhere = OperationID(graph: GraphID(rawValue: 4_000_000_000), index: 7)
+        dependency.resolvedID = OperationID(graph: GraphID(rawValue: 4_000_000_000), index: 7)
         var child = OperationDescription(
             name: "c",
             work: .command(CommandDescription(arguments: ["true"]))

@@ -70,7 +70,7 @@ import Testing
         for index in graph.operations.indices {
             for place in graph.operations[index].dependencies.indices {
                 let name = graph.operations[index].dependencies[place].name
-                graph.operations[index].dependencies[place].elsewhere = other(name)
+                graph.operations[index].dependencies[place].resolvedID = other(name)
             }
         }
         let expected = try CompiledGraph.compile(graph)
@@ -85,9 +85,9 @@ import Testing
             operationCount: graph.operations.count
         )
         var taken: [UInt32: Int] = [:]
-        var asksElsewhere = false
+        var hasOtherInputs = false
         try kept.assemble(&assembly, graph.operations.count) { number in
-            if let number { taken[number, default: 0] += 1 } else { asksElsewhere = true }
+            if let number { taken[number, default: 0] += 1 } else { hasOtherInputs = true }
         }
         let compiled = try assembly.finish()
 
@@ -109,7 +109,7 @@ import Testing
             )
         }
         #expect(taken == takers(of: graph))
-        #expect(asksElsewhere == !compiled.outer.isEmpty)
+        #expect(hasOtherInputs == !compiled.outer.isEmpty)
     }
 
     /// How many operations take the output of each.

@@ -29,7 +29,7 @@ import Testing
     @Test func `an operation of another graph by its number is refused`() throws {
         var graph = graph([operation("a")])
         var dependency = DependencyDescription("4000000000/x")
-        dependency.elsewhere = OperationID(graph: GraphID(rawValue: 4_000_000_000), index: 7)
+        dependency.resolvedID = OperationID(graph: GraphID(rawValue: 4_000_000_000), index: 7)
         graph.operations[0].dependencies = [dependency]
 
         let bytes = try StoreFormat.encode(graph, failFast: false)

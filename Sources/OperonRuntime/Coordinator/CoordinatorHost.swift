@@ -20,7 +20,7 @@ package final class CoordinatorHost: Sendable {
         /// drain time was over; `nil`: until they end. Processes are killed, so they always end.
         package var overtime: Duration?
         /// Called at each step of the order of effects, for tests of crashes.
-        package var reached: @Sendable (CrashPoint) -> Void = { _ in }
+        package var passed: @Sendable (CrashPoint) -> Void = { _ in }
         package var growthObserver: CoordinatorService.GrowthObserver = { _, _ in }
         package var observer: CoordinatorService.Observer = { _, _ in }
 
@@ -110,7 +110,7 @@ package final class CoordinatorHost: Sendable {
             ownWorker: link.worker?.incarnation,
             meters: configuration.meters,
             time: configuration.time,
-            reached: configuration.reached,
+            passed: configuration.passed,
             growthObserver: configuration.growthObserver,
             observer: configuration.observer
         )

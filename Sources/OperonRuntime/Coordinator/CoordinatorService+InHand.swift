@@ -135,8 +135,8 @@ extension CoordinatorService {
         }
         inHand.makeRoom(for: batch.events.count)
         for event in batch.events { inHand.take(EventIdentity(event).key) }
-        reached(.inHand)
-        if event.hasRequests { reached(.requestInHand) }
+        passed(.inHand)
+        if event.hasRequests { passed(.requestInHand) }
     }
 
     /// Marks everything in hand as handled; with `false`, as to be taken again later.

@@ -121,11 +121,11 @@ extension CoordinatorService {
         for await _ in commitSignal.raised {
             while let (store, batch, epoch) = await nextBatch() {
                 do {
-                    reached(.beforeCommit)
+                    passed(.beforeCommit)
                     let start = SystemClock.now()
                     try await commit(batch, by: epoch, to: store)
                     meters?.commitTime.record(since: start)
-                    reached(.afterCommit)
+                    passed(.afterCommit)
                 } catch is CancellationError {
                     // The coordinator ends while the store is in trouble. Nobody was told about
                     // unstored changes.
@@ -200,11 +200,11 @@ extension CoordinatorService {
                     continue
                 }
                 do {
-                    reached(.beforeSync)
+                    passed(.beforeSync)
                     let start = SystemClock.now()
                     try await store.sync()
                     meters?.syncTime.record(since: start)
-                    reached(.afterSync)
+                    passed(.afterSync)
                 } catch {
                     // A failed sync cannot be retried: the system no longer knows which data it
                     // concerned.
@@ -247,7 +247,7 @@ extension CoordinatorService {
         self.keeping = keeping
         // Each waiter is a task of its own: the order does not matter.
         for waiter in ready.values { waiter.latch.open() }
-        if !ready.isEmpty { reached(.answered) }
+        if !ready.isEmpty { passed(.answered) }
     }
 
     /// Releases everyone who waits for a store that will not write any more.

@@ -285,7 +285,7 @@ extension CoordinatorService {
     ) -> OperationName {
         var name = name(of: operation)
         guard !scheduler.isKept(operation),
-            let known = dependent.dependencies.first(where: { $0.elsewhere == operation })?.name
+            let known = dependent.dependencies.first(where: { $0.resolvedID == operation })?.name
         else { return name }
         name.name = String(known.drop { $0 != "/" }.dropFirst())
         return name

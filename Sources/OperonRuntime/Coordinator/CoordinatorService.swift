@@ -34,7 +34,7 @@ package actor CoordinatorService {
     /// The worker in this process, which leaves when the coordinator ends.
     let ownWorker: Incarnation?
     /// Called at each crash point, where a test may end the process.
-    let reached: @Sendable (CrashPoint) -> Void
+    let passed: @Sendable (CrashPoint) -> Void
     let commitSignal = Signal()
     let syncSignal = Signal()
     private var outbox: CoordinatorOutbox
@@ -89,11 +89,11 @@ package actor CoordinatorService {
         ownWorker: Incarnation? = nil,
         meters: CoordinatorMeters? = nil,
         time: TimeSource = .system,
-        reached: @escaping @Sendable (CrashPoint) -> Void = { _ in },
+        passed: @escaping @Sendable (CrashPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
     ) {
-        self.reached = reached
+        self.passed = passed
         self.time = time
         startedAt = time.wall()
         self.ownWorker = ownWorker
@@ -388,7 +388,7 @@ package actor CoordinatorService {
             if keeping == nil {
                 perform(effects, at: now.monotonic, unsendable: &pending)
             } else {
-                reached(.decided)
+                passed(.decided)
                 let taken = effects
                 effects = Scheduler.Effects()
                 if let free = keep(taken, at: now) {
@@ -546,9 +546,9 @@ package actor CoordinatorService {
         for await _ in sendSignal.raised {
             let (items, waiters) = await takeOutbox()
             for item in items {
-                reached(.beforeSend)
+                passed(.beforeSend)
                 await send(item)
-                reached(.afterSend)
+                passed(.afterSend)
             }
             for tick in await takeTicks() { await send(tick) }
             for waiter in waiters { waiter.open() }

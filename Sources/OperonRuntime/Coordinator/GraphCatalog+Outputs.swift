@@ -31,7 +31,7 @@ extension GraphCatalog {
 
     /// Registers the operations from this number on as possible consumers of other graphs' outputs.
     mutating func began(_ graph: GraphID, from first: Int = 0) {
-        guard self[graph].asksElsewhere else { return }
+        guard self[graph].hasOtherInputs else { return }
         for index in first..<self[graph].operations.count {
             retain(for: OperationID(graph: graph, index: UInt32(index)))
         }
@@ -39,7 +39,7 @@ extension GraphCatalog {
 
     private mutating func retain(for operation: OperationID) {
         // The order does not matter: each output is counted once.
-        for other in self[operation.graph].elsewhere(operation.index) {
+        for other in self[operation.graph].otherInputs(of: operation.index) {
             self[other.graph].retain(other.index)
         }
     }
@@ -47,8 +47,8 @@ extension GraphCatalog {
     /// Unregisters an operation that has its outcome: it takes no outputs any more.
     mutating func finished(_ operation: OperationID, at time: WallTime?) {
         self[operation.graph].finished(operation.index, at: time)
-        guard self[operation.graph].asksElsewhere else { return }
-        for other in self[operation.graph].elsewhere(operation.index) {
+        guard self[operation.graph].hasOtherInputs else { return }
+        for other in self[operation.graph].otherInputs(of: operation.index) {
             self[other.graph].release(other.index)
         }
     }
@@ -72,7 +72,7 @@ extension GraphCatalog {
             }
         }
         for operation in more where operation.wantsInputs {
-            wanted.formUnion(operation.dependencies.compactMap(\.elsewhere))
+            wanted.formUnion(operation.dependencies.compactMap(\.resolvedID))
         }
         return wanted.sorted()
     }
@@ -132,7 +132,7 @@ extension GraphCatalog {
         of dependency: DependencyDescription,
         in graph: GraphID
     ) -> OperationID? {
-        if let elsewhere = dependency.elsewhere { return elsewhere }
+        if let id = dependency.resolvedID { return id }
         let index = self[graph].number(of: dependency.name)
         return index.map { OperationID(graph: graph, index: $0) }
     }

@@ -247,7 +247,7 @@ struct GraphCatalog: Sendable {
                 guard name.contains("/"), !own.contains(name),
                     let found = resolve(name, in: graph), found.graph != graph
                 else { continue }
-                description.operations[index].dependencies[place].elsewhere = found
+                description.operations[index].dependencies[place].resolvedID = found
                 let graph = name.prefix { $0 != "/" }
                 let operation = String(name.dropFirst(graph.count + 1))
                 guard let numbered = Self.numbered(operation), numbered.index == found.index,

@@ -18,7 +18,7 @@ struct GraphContents: Sendable {
     private var parents: [UInt32: UInt32] = [:]
     let limits: Limits
     /// Whether some of its operations take outputs of other graphs.
-    private(set) var asksElsewhere = false
+    private(set) var hasOtherInputs = false
     /// For each operation, how many unfinished operations, of any graph, may still ask for its
     /// output. Empty: none for any operation.
     private var consumers: [UInt32] = []
@@ -49,17 +49,17 @@ struct GraphContents: Sendable {
     /// - Throws: `WireError` or `Refusal` if the stored operations are invalid.
     mutating func assemble(_ assembly: inout GraphAssembly, _ count: Int) throws {
         var consumers: [UInt32] = []
-        var asksElsewhere = false
+        var hasOtherInputs = false
         try operations.assemble(&assembly, count) { number in
             guard let number else {
-                asksElsewhere = true
+                hasOtherInputs = true
                 return
             }
             if consumers.isEmpty { consumers = Array(repeating: 0, count: count) }
             consumers[Int(number)] += 1
         }
         self.consumers = consumers
-        if asksElsewhere { self.asksElsewhere = true }
+        if hasOtherInputs { self.hasOtherInputs = true }
     }
 
     /// The number of the operation with this name. The first call visits all names.
@@ -73,7 +73,7 @@ struct GraphContents: Sendable {
     private mutating func count(consumersOf index: UInt32) {
         let inputs = operations.inputs(of: Int(index))
         for number in inputs.own { count(consumerOf: number) }
-        if !inputs.others.isEmpty { asksElsewhere = true }
+        if !inputs.others.isEmpty { hasOtherInputs = true }
     }
 
     private mutating func count(consumerOf number: UInt32) {
@@ -118,15 +118,15 @@ struct GraphContents: Sendable {
     }
 
     /// The operations of other graphs whose outputs an operation takes, each once.
-    mutating func elsewhere(_ index: UInt32) -> [OperationID] {
-        asksElsewhere ? operations.inputs(of: Int(index)).others : []
+    mutating func otherInputs(of index: UInt32) -> [OperationID] {
+        hasOtherInputs ? operations.inputs(of: Int(index)).others : []
     }
 
     /// The existing operations of this graph whose outputs these would ask for.
     mutating func wanted(by more: [OperationDescription]) -> Set<UInt32> {
         var wanted: Set<UInt32> = []
         for operation in more where operation.wantsInputs {
-            for dependency in operation.dependencies where dependency.elsewhere == nil {
+            for dependency in operation.dependencies where dependency.resolvedID == nil {
                 if let number = number(of: dependency.name) { wanted.insert(number) }
             }
         }

@@ -81,7 +81,7 @@ struct KeptOperations: Sendable {
             }
             guard outline.wantsInputs else { return ([], []) }
             for dependency in outline.dependencies {
-                if let other = dependency.elsewhere {
+                if let other = dependency.resolvedID {
                     others.append(other)
                     continue
                 }
@@ -93,7 +93,7 @@ struct KeptOperations: Sendable {
         } else {
             guard described[index].wantsInputs else { return ([], []) }
             for place in described[index].dependencies.indices {
-                if let other = described[index].dependencies[place].elsewhere {
+                if let other = described[index].dependencies[place].resolvedID {
                     others.append(other)
                     continue
                 }
@@ -172,7 +172,7 @@ extension KeptOperations {
             }
             assembly.append(policy: policy, byteCount: bytes)
             for dependency in outline.dependencies {
-                if let other = dependency.elsewhere {
+                if let other = dependency.resolvedID {
                     assembly.depend(on: other, dependency.condition)
                     if outline.mayWantInputs { takes(nil) }
                     continue

@@ -71,7 +71,7 @@ struct CoordinatorSession {
     private func makeConfiguration() -> CoordinatorHost.Configuration {
         var configuration = CoordinatorHost.Configuration()
         configuration.meters = CoordinatorMeters(factory: metrics)
-        configuration.reached = PlannedCrash(environment).reached
+        configuration.passed = PlannedCrash(environment).passed
         return configuration
     }
 

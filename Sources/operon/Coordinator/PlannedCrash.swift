@@ -16,10 +16,10 @@ struct PlannedCrash: Sendable {
         left = NIOLockedValueBox(parts.last.flatMap { Int($0) } ?? 1)
     }
 
-    var reached: @Sendable (CrashPoint) -> Void {
+    var passed: @Sendable (CrashPoint) -> Void {
         guard let point else { return { _ in } }
-        return { [left] reached in
-            guard reached == point else { return }
+        return { [left] passed in
+            guard passed == point else { return }
             let isTime = left.withLockedValue { left in
                 left -= 1
                 return left == 0
