@@ -10,27 +10,31 @@ struct GraphAssembler {
     static let parametersKey = "parameters"
 
     var reader: OperationReader
-    /// The largest number of operations in this format.
-    private let operationsMax: Int
-    private let operationsLimit: LimitName
-    private let limits: Limits
+    /// The largest number of operations that a file of this format may spell out.
+    private let writtenMax: Int
+    private let writtenLimit: LimitName
+    private var writtenCount = 0
+    let limits: Limits
 
     private var graphName: String?
     private var order = OperationOrder.criticalPath
     private var queues: [QueueSettings] = []
     private var keySettings: [KeySettings] = []
     private var defaults: OperationFields?
-    private var operations: [OperationDescription] = []
+    var operations: [OperationDescription] = []
     /// The keys of each operation, so that the defaults can be applied once all are read.
-    private var keys: [OperationKeys] = []
-    private var sourceMap = SourceMap()
-    private var indices: [String: UInt32] = [:]
+    private(set) var keys: [OperationKeys] = []
+    var sourceMap = SourceMap()
+    private(set) var indices: [String: UInt32] = [:]
+    /// The groups of repeated operations, by name.
+    var groups: [String: Group] = [:]
     private(set) var hasOperations = false
     /// What the submitter gives.
     private let given: [ParameterAssignment]
-    private let expandedBytesMax: Int
-    /// `nil`: the file has not declared any, and `${` has no meaning in it.
-    private var parameters: GraphParameters?
+    /// Empty until the file declares some.
+    var parameters: GraphParameters
+    /// Without, `${` has no meaning in the file except in repeated operations.
+    private var declaresParameters = false
     /// Whether anything but the parameters was read.
     private var hasRead = false
 
@@ -42,12 +46,12 @@ struct GraphAssembler {
         expandedBytesMax: Int
     ) {
         self.given = given
-        self.expandedBytesMax = expandedBytesMax
+        parameters = GraphParameters(expandedBytesMax: expandedBytesMax)
         reader = OperationReader(limits: limits, base: base)
         self.limits = limits
         let yamlIsLess = isYAML && limits.yamlOperations < limits.operationsPerGraph
-        operationsMax = yamlIsLess ? limits.yamlOperations : limits.operationsPerGraph
-        operationsLimit = yamlIsLess ? .yamlOperations : .operationsPerGraph
+        writtenMax = yamlIsLess ? limits.yamlOperations : limits.operationsPerGraph
+        writtenLimit = yamlIsLess ? .yamlOperations : .operationsPerGraph
     }
 
     mutating func report(_ findings: [GraphFileError.Problem]) throws(Stop) {
@@ -65,32 +69,29 @@ struct GraphAssembler {
     /// Reads the declarations of parameters. Everything that is read before does not know them, so
     /// readers look for them first.
     mutating func declareParameters(_ entry: Node.Entry) throws(Stop) {
-        parameters = try GraphParameters.read(
-            entry,
-            given,
-            expandedBytesMax: expandedBytesMax,
-            reporting: &reader.fields
-        )
+        declaresParameters = true
         // Without their values, everything that uses them would look wrong.
-        guard parameters != nil else { throw .reported }
+        guard try parameters.declare(entry, given, reporting: &reader.fields) else {
+            throw .reported
+        }
     }
 
     /// A value was given, and the file declares no parameters.
     var unknownParameter: Stop? {
-        guard parameters == nil, let first = given.first else { return nil }
+        guard !declaresParameters, let first = given.first else { return nil }
         return .problem(first.unknown(among: []))
     }
 
     /// The node with the values of parameters; `nil`: a problem with a reference was reported.
-    private mutating func expanded(_ node: Node) throws(Stop) -> Node? {
-        guard parameters != nil else { return node }
-        return try parameters?.expanded(node, reporting: &reader.fields)
+    mutating func expanded(_ node: Node) throws(Stop) -> Node? {
+        guard declaresParameters else { return node }
+        return try parameters.expanded(node, reporting: &reader.fields)
     }
 
     /// Reads a key of the file's root and its value, which was read as a whole.
     mutating func root(_ entry: Node.Entry) throws(Stop) {
         if entry.key == Self.parametersKey {
-            guard parameters == nil else { return }
+            guard !declaresParameters else { return }
             // Readers have looked for it, and missed it only if it is written in a way of its own.
             guard !hasRead else {
                 try reader.fields.log.report(
@@ -104,6 +105,8 @@ struct GraphAssembler {
             return try declareParameters(entry)
         }
         hasRead = true
+        // Each operation is expanded on its own: a repeated one has variables.
+        if entry.key == "operations" { return try readOperations(entry.value) }
         guard let value = try expanded(entry.value) else { return }
         var entry = entry
         entry.value = value
@@ -113,7 +116,6 @@ struct GraphAssembler {
         case "queues": try readQueues(entry.value)
         case "keys": try readKeys(entry.value)
         case "defaults": defaults = try reader.defaults(entry.value)
-        case "operations": try readOperations(entry.value)
         case Self.schemaKey: break
         default: try reader.fields.unknownKey(entry, among: Self.rootKeys)
         }
@@ -123,11 +125,10 @@ struct GraphAssembler {
 
     private mutating func readOperations(_ node: Node) throws(Stop) {
         beginOperations()
-        // Their parameters have been replaced already, with those of the whole root.
         if let entries = node.entries {
-            for entry in entries { try add(entry) }
+            for entry in entries { try operation(entry) }
         } else if let elements = node.elements {
-            for element in elements { try add(element) }
+            for element in elements { try operation(element) }
         } else {
             try reader.fields.mismatch(node, "operations", "a map or a list of operations")
         }
@@ -135,40 +136,22 @@ struct GraphAssembler {
 
     /// Reads an operation of a map; the key is its name.
     mutating func operation(_ entry: Node.Entry) throws(Stop) {
-        guard parameters != nil else { return try add(entry) }
-        guard let expanded = try parameters?.expanded(entry, reporting: &reader.fields) else {
-            return try addPlaceholder(at: entry.keyPosition)
+        let position = entry.keyPosition
+        try countWritten(at: position)
+        guard let name = try expanded(Node(.string(entry.key), at: position)) else {
+            return try addPlaceholder(at: position)
         }
-        try add(expanded)
+        let checked = try reader.fields.name(name.joinedText, at: position, "operations")
+        try add(checked, at: position, nameIsKey: true, entry.value)
     }
 
     /// Reads an operation of a list, or of a line; it has the key `name`.
     mutating func operation(_ node: Node) throws(Stop) {
-        guard let expanded = try expanded(node) else {
-            return try addPlaceholder(at: node.position)
-        }
-        try add(expanded)
-    }
-
-    /// Adds an operation with a problem, which is in the log: the indices of later ones stay right.
-    private mutating func addPlaceholder(at position: Position) throws(Stop) {
-        try checkCount(at: position)
-        operations.append(OperationFields(directory: nil).description)
-        keys.append([])
-        sourceMap.append(position, dependencies: [])
-    }
-
-    private mutating func add(_ entry: Node.Entry) throws(Stop) {
-        let name = try reader.fields.name(entry.key, at: entry.keyPosition, "operations")
-        try add(name, at: entry.keyPosition, nameIsKey: true, entry.value)
-    }
-
-    private mutating func add(_ node: Node) throws(Stop) {
+        try countWritten(at: node.position)
         guard let entries = node.entries else {
             return try reader.fields.mismatch(node, "operations", "a list of maps")
         }
-        guard let entry = entries.first(where: { $0.key == "name" }) else {
-            try checkCount(at: node.position)
+        guard let entry = entries.first(where: { $0.key == OperationKey.name.name }) else {
             return try reader.fields.log.report(
                 .missingKey,
                 at: node.position,
@@ -176,7 +159,10 @@ struct GraphAssembler {
                 "this operation needs a “name”"
             )
         }
-        let name = try reader.fields.name(entry.value, "name")
+        guard let value = try expanded(entry.value) else {
+            return try addPlaceholder(at: node.position)
+        }
+        let name = try reader.fields.name(value, "name")
         try add(name, at: entry.value.position, nameIsKey: false, node)
     }
 
@@ -186,54 +172,98 @@ struct GraphAssembler {
         nameIsKey: Bool,
         _ node: Node
     ) throws(Stop) {
-        try checkCount(at: position)
-        if let name {
-            if let first = indices[name] {
-                let line = sourceMap.operations[Int(first)].line
-                try reader.fields.log.report(
-                    .duplicateOperation,
-                    at: position,
-                    name,
-                    "operation \(name.quoted) is defined twice, first in line \(line)"
-                )
-            } else {
-                indices[name] = UInt32(operations.count)
-            }
+        if let entries = node.entries, Self.isRepeated(entries) {
+            return try addRepeated(name, at: position, nameIsKey: nameIsKey, entries)
         }
+        guard let expanded = try expanded(node) else { return try addPlaceholder(at: position) }
+        try addOne(name, at: position, nameIsKey: nameIsKey, expanded)
+    }
+
+    /// Adds an operation with a problem, which is in the log: the indices of later ones stay right.
+    mutating func addPlaceholder(at position: Position) throws(Stop) {
+        try append(OperationFields(directory: nil), at: position)
+    }
+
+    /// Reads one operation, in which the references are replaced, and adds it.
+    /// - Parameter variables: of its process, unless it sets them itself.
+    mutating func addOne(
+        _ name: String?,
+        at position: Position,
+        nameIsKey: Bool,
+        _ node: Node,
+        variables: [String: String] = [:]
+    ) throws(Stop) {
+        if let name { try register(name, at: position) }
         let read = try reader.operation(named: name ?? "", nameIsKey: nameIsKey, node)
         // The problems are in the log. A placeholder keeps the indices of the later operations
         // right.
-        let fields = read ?? OperationFields(directory: nil)
-        if case .command = fields.description.work {
-            try parameters?.countVariables(at: position)
+        var fields = read ?? OperationFields(directory: nil)
+        if case .command(var command) = fields.description.work {
+            try parameters.countVariables(at: position)
+            if !variables.isEmpty {
+                command.environment.merge(variables) { own, _ in own }
+                fields.description.work = .command(command)
+            }
+        }
+        try append(fields, at: position)
+    }
+
+    /// Notes that the next operation has this name.
+    mutating func register(_ name: String, at position: Position) throws(Stop) {
+        guard let first = indices[name] else {
+            indices[name] = UInt32(operations.count)
+            return
+        }
+        let line = sourceMap.operations[Int(first)].line
+        try reader.fields.log.report(
+            .duplicateOperation,
+            at: position,
+            name,
+            "operation \(name.quoted) is defined twice, first in line \(line)"
+        )
+    }
+
+    mutating func append(_ fields: OperationFields, at position: Position) throws(Stop) {
+        guard operations.count < limits.operationsPerGraph else {
+            throw tooMany(operations.count + 1, .operationsPerGraph, at: position)
         }
         operations.append(fields.description)
         keys.append(fields.keys)
         sourceMap.append(position, dependencies: fields.dependencyPositions)
-        let edges = sourceMap.dependencies.count
-        guard edges <= limits.edgesPerGraph else {
-            throw .problem(
-                GraphFileError.Problem(
-                    limit: .edgesPerGraph,
-                    value: edges,
-                    maximum: limits.edgesPerGraph,
-                    at: position,
-                    name ?? "",
-                    "too large a graph"
-                )
-            )
-        }
+        try checkEdges(at: position, fields.description.name)
     }
 
-    private func checkCount(at position: Position) throws(Stop) {
-        guard operations.count >= operationsMax else { return }
-        throw .problem(
+    func checkEdges(at position: Position, _ name: String) throws(Stop) {
+        let edges = sourceMap.dependencies.count
+        guard edges > limits.edgesPerGraph else { return }
+        throw tooMany(edges, .edgesPerGraph, at: position, name)
+    }
+
+    private mutating func countWritten(at position: Position) throws(Stop) {
+        writtenCount += 1
+        guard writtenCount > writtenMax else { return }
+        throw tooMany(writtenCount, writtenLimit, at: position)
+    }
+
+    func tooMany(
+        _ value: Int,
+        _ limit: LimitName,
+        at position: Position,
+        _ thing: String = ""
+    ) -> Stop {
+        let maximum =
+            switch limit {
+            case .edgesPerGraph: limits.edgesPerGraph
+            case .yamlOperations: limits.yamlOperations
+            default: limits.operationsPerGraph
+            }
+        return .problem(
             GraphFileError.Problem(
-                limit: operationsLimit,
-                value: operationsMax + 1,
-                maximum: operationsMax,
+                limit: limit,
+                value: value,
+                maximum: maximum,
                 at: position,
-                "",
+                thing,
                 "too large a graph"
             )
         )
@@ -353,7 +383,8 @@ struct GraphAssembler {
     /// The graph, once everything was read without problems. `name` is used if the file has none.
     mutating func finish(name: String) -> (GraphDescription, SourceMap) {
         if let defaults { apply(defaults) }
-        if let variables = parameters?.variables, !variables.isEmpty { add(variables) }
+        let variables = parameters.variables
+        if !variables.isEmpty { add(variables) }
         var graph = GraphDescription(name: graphName ?? name, operations: operations)
         graph.order = order
         graph.queues = queues
@@ -396,8 +427,8 @@ struct GraphAssembler {
     ) {
         let source = defaults.description
         switch key {
-        case .name, .description, .run, .command, .operation, .wait, .external, .input,
-            .version, .dependencies, .cancelSiblings:
+        case .name, .description, .forEach, .matrix, .run, .command, .operation, .wait, .external,
+            .input, .version, .dependencies, .cancelSiblings:
             break
         case .queue: operation.queue = source.queue
         case .priority: operation.priority = source.priority

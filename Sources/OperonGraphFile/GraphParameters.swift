@@ -22,38 +22,35 @@ struct GraphParameters {
     private(set) var variables: [String: String] = [:]
     private var variableBytes = 0
 
-    private init(expandedBytesMax: Int) { self.expandedBytesMax = expandedBytesMax }
+    init(expandedBytesMax: Int) { self.expandedBytesMax = expandedBytesMax }
 
     // MARK: - Declarations
 
     /// Reads the declarations, and gives each parameter its value.
     /// - Parameters:
     ///   - given: The values of the submitter.
-    ///   - expandedBytesMax: How many bytes the values may bring into the graph.
     ///   - fields: Takes every problem that was found.
-    /// - Returns: `nil` if there was a problem: then nothing that depends on a parameter can be
+    /// - Returns: `false` if there was a problem: then nothing that depends on a parameter can be
     ///   read.
-    static func read(
+    mutating func declare(
         _ entry: Node.Entry,
         _ given: [ParameterAssignment],
-        expandedBytesMax: Int,
         reporting fields: inout FieldReader
-    ) throws(Stop) -> GraphParameters? {
-        var parameters = GraphParameters(expandedBytesMax: expandedBytesMax)
+    ) throws(Stop) -> Bool {
         let problemsBefore = fields.log.problems.count
         let declared = entry.value.isNull ? [] : entry.value.entries
         guard let declared else {
             try fields.mismatch(entry.value, entry.key, "a map from names to parameters")
-            return nil
+            return false
         }
-        guard declared.count <= countMax else {
+        guard declared.count <= Self.countMax else {
             try fields.log.report(
                 .invalidValue,
                 at: entry.keyPosition,
                 entry.key,
-                "\(declared.count) parameters are more than a graph may have, \(countMax)"
+                "\(declared.count) parameters are more than a graph may have, \(Self.countMax)"
             )
-            return nil
+            return false
         }
         let names = Set(declared.map(\.key))
         for assignment in given where !names.contains(assignment.name) {
@@ -61,19 +58,18 @@ struct GraphParameters {
         }
         let assigned = Dictionary(given.map { ($0.name, $0) }) { _, last in last }
         for declaration in declared {
-            try parameters.declare(declaration, assigned[declaration.key], reporting: &fields)
+            try declare(declaration, assigned[declaration.key], reporting: &fields)
         }
-        let bytes = parameters.variableBytes
-        if bytes > variableBytesMax {
+        if variableBytes > Self.variableBytesMax {
             try fields.log.report(
                 .invalidValue,
                 at: entry.keyPosition,
                 entry.key,
-                "the names and values of all parameters have \(bytes) bytes; "
-                    + "\(variableBytesMax) are the most, lists not counted"
+                "the names and values of all parameters have \(variableBytes) bytes; "
+                    + "\(Self.variableBytesMax) are the most, lists not counted"
             )
         }
-        return fields.log.problems.count == problemsBefore ? parameters : nil
+        return fields.log.problems.count == problemsBefore
     }
 
     private mutating func declare(
@@ -82,25 +78,8 @@ struct GraphParameters {
         reporting fields: inout FieldReader
     ) throws(Stop) {
         let name = entry.key
-        guard Self.isName(name) else {
-            return try fields.log.report(
-                .invalidValue,
-                at: entry.keyPosition,
-                name,
-                "\(name.quoted) cannot be the name of a parameter: a name has up to "
-                    + "\(Self.nameBytesMax) letters, digits and _, and does not begin with a digit"
-            )
-        }
-        guard !Self.inherited.contains(name), CommandDescription.mayInherit(name) else {
-            let why =
-                CommandDescription.mayInherit(name)
-                ? "processes need the variable of this name" : CommandDescription.ownVariables
-            return try fields.log.report(
-                .invalidValue,
-                at: entry.keyPosition,
-                name,
-                "\(name.quoted) cannot be the name of a parameter: \(why)"
-            )
+        if let reason = Self.reasonAgainst(name, of: "a parameter") {
+            return try fields.log.report(.invalidValue, at: entry.keyPosition, name, reason)
         }
         // A default may use the parameters before it.
         guard let settings = try expanded(entry.value, reporting: &fields) else { return }
@@ -128,6 +107,38 @@ struct GraphParameters {
         guard let text = Node(value, at: .none).text else { return }
         variables[name] = text
         variableBytes += name.utf8.count + text.utf8.count
+    }
+
+    /// Why something cannot have this name; `nil`: it can. What it is called in files and in the
+    /// environment of processes are the same.
+    static func reasonAgainst(_ name: String, of what: String) -> String? {
+        let reason: String
+        if !isName(name) {
+            reason =
+                "a name has up to \(nameBytesMax) letters, digits and _, and does not begin with a "
+                + "digit"
+        } else if !CommandDescription.mayInherit(name) {
+            reason = CommandDescription.ownVariables
+        } else if inherited.contains(name) {
+            reason = "processes need the variable of this name"
+        } else {
+            return nil
+        }
+        return "\(name.quoted) cannot be the name of \(what): \(reason)"
+    }
+
+    /// The names of all values.
+    var names: [String] { Array(values.keys) }
+
+    // MARK: - Variables of repeated operations
+
+    /// Sets the variables of one element, for `expanded`.
+    mutating func set(_ variables: [String], to nodes: [Node]) {
+        for (variable, node) in zip(variables, nodes) { values[variable] = node.value }
+    }
+
+    mutating func unset(_ variables: [String]) {
+        for variable in variables { values[variable] = nil }
     }
 
     private static let nameBytesMax = 64
@@ -167,16 +178,6 @@ struct GraphParameters {
     ) throws(Stop) -> Node? {
         let problems = fields.log.problems.count
         let expanded = try expand(node, reporting: &fields)
-        return fields.log.problems.count == problems ? expanded : nil
-    }
-
-    /// The same for an entry of a map: its key and its value.
-    mutating func expanded(
-        _ entry: Node.Entry,
-        reporting fields: inout FieldReader
-    ) throws(Stop) -> Node.Entry? {
-        let problems = fields.log.problems.count
-        let expanded = try expand(entry, reporting: &fields)
         return fields.log.problems.count == problems ? expanded : nil
     }
 
@@ -231,7 +232,7 @@ struct GraphParameters {
         var entry = entry
         if entry.key.utf8.contains(Self.dollar) {
             let key = try expand(entry.key, at: entry.keyPosition, reporting: &fields)
-            entry.key = Self.text(of: key)
+            entry.key = Node(key, at: entry.keyPosition).joinedText
         }
         entry.value = try expand(entry.value, reporting: &fields)
         return entry
@@ -268,7 +269,7 @@ struct GraphParameters {
                 }
                 try count(Self.bytes(of: value), at: position)
                 if pieces.count == 1 { return Self.placed(value, at: position) }
-                result += Self.text(of: value)
+                result += Node(value, at: position).joinedText
             }
         }
         return .string(result)
@@ -282,7 +283,7 @@ struct GraphParameters {
     }
 
     /// A file of a few lines could otherwise become a graph of any size.
-    private mutating func count(_ bytes: Int, at position: Position) throws(Stop) {
+    mutating func count(_ bytes: Int, at position: Position) throws(Stop) {
         expandedBytes += bytes
         guard expandedBytes <= expandedBytesMax else {
             throw .problem(
@@ -301,7 +302,9 @@ struct GraphParameters {
 
     /// What a value takes where it is used. An element of a list takes a node, however short it is.
     private static func bytes(of value: Node.Value) -> Int {
-        guard case .sequence(let elements) = value else { return text(of: value).utf8.count + 1 }
+        guard case .sequence(let elements) = value else {
+            return Node(value, at: .none).joinedText.utf8.count + 1
+        }
         return elements.reduce(0) { sum, element in
             sum + MemoryLayout<Node>.stride + (element.text?.utf8.count ?? 0)
         }
@@ -311,13 +314,6 @@ struct GraphParameters {
     private static func placed(_ value: Node.Value, at position: Position) -> Node.Value {
         guard case .sequence(let elements) = value else { return value }
         return .sequence(elements.map { Node($0.value, at: position) })
-    }
-
-    private static func text(of value: Node.Value) -> String {
-        if case .sequence(let elements) = value {
-            return elements.compactMap(\.text).joined(separator: " ")
-        }
-        return Node(value, at: .none).text ?? ""
     }
 
     // MARK: - Syntax

@@ -40,6 +40,9 @@ struct GraphReading {
             )
         }
         if stop == nil { stop = assembler.unknownParameter }
+        if stop == nil, assembler.reader.fields.log.problems.isEmpty {
+            do throws(Stop) { try assembler.resolveGroups() } catch { stop = error }
+        }
         if let error = assembler.reader.fields.log.error(after: stop, file: file) { throw error }
         let (graph, sourceMap) = assembler.finish(name: name)
         return GraphFile(graph: graph, sourceMap: sourceMap, file: file)

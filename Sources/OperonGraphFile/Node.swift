@@ -43,6 +43,11 @@ struct Node: Hashable, Sendable {
         }
     }
 
+    /// The same inside a longer text: the elements of a list have spaces between them.
+    var joinedText: String {
+        elements.map { $0.compactMap(\.text).joined(separator: " ") } ?? text ?? ""
+    }
+
     var bool: Bool? {
         guard case .bool(let text) = value else { return nil }
         return text.first == "t" || text.first == "T"

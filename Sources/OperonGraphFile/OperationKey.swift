@@ -2,6 +2,8 @@
 enum OperationKey: UInt8, CaseIterable {
     case name
     case description
+    case forEach
+    case matrix
     case run
     case command
     case operation
@@ -48,8 +50,8 @@ enum OperationKey: UInt8, CaseIterable {
 
     /// The keys that are not allowed in `defaults`.
     static let individual: OperationKeys = [
-        .name, .description, .run, .command, .operation, .wait, .external, .input, .version,
-        .dependencies, .cancelSiblings,
+        .name, .description, .forEach, .matrix, .run, .command, .operation, .wait, .external,
+        .input, .version, .dependencies, .cancelSiblings,
     ]
 }
 
@@ -63,6 +65,13 @@ struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
 
     var isEmpty: Bool { bits == 0 }
 
+    /// Every key.
+    static var all: OperationKeys {
+        var keys: OperationKeys = []
+        for key in OperationKey.allCases { keys.insert(key) }
+        return keys
+    }
+
     func contains(_ key: OperationKey) -> Bool { bits & (1 << UInt32(key.rawValue)) != 0 }
 
     func intersection(_ other: OperationKeys) -> OperationKeys {
@@ -70,6 +79,8 @@ struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
         result.bits &= other.bits
         return result
     }
+
+    mutating func remove(_ key: OperationKey) { bits &= ~(1 << UInt32(key.rawValue)) }
 
     mutating func insert(_ key: OperationKey) { bits |= 1 << UInt32(key.rawValue) }
 }

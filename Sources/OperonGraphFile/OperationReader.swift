@@ -97,7 +97,8 @@ struct OperationReader {
         result.keys.insert(key)
         let node = entry.value
         switch key {
-        case .name: break
+        // The assembler has read what repeats an operation.
+        case .name, .forEach, .matrix: break
         case .description:
             result.description.summary = try summary(node) ?? ""
         case .run, .command, .operation, .wait, .external:

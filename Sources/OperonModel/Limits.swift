@@ -72,8 +72,9 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
 /// The limits of the design, with their defaults. Exceeding one gives `Refusal.limitExceeded` or,
 /// if the operation was accepted before, a failed outcome.
 public struct Limits: Hashable, Sendable {
-    /// Operations in one graph; the configuration may allow up to 10⁷.
-    public var operationsPerGraph = 1_000_000
+    /// Operations in one graph: a million, and the groups of repeated ones. The configuration may
+    /// allow up to 10⁷.
+    public var operationsPerGraph = 1 << 20
     /// Dependencies in one graph.
     public var edgesPerGraph = 10_000_000
     /// Bytes of a graph file, which is read before it is parsed.

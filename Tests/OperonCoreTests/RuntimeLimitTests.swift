@@ -112,7 +112,7 @@ import Testing
 
     @Test func `the limits are those of the design`() {
         let limits = Limits()
-        #expect(limits.operationsPerGraph == 1_000_000)
+        #expect(limits.operationsPerGraph == 1 << 20)
         #expect(limits.edgesPerGraph == 10_000_000)
         #expect(limits.graphFileBytes == 256 << 20)
         #expect(limits.yamlOperations == 100_000)

@@ -211,7 +211,7 @@ import Testing
 
     @Test func `the limits of the design are the defaults`() {
         let limits = Limits()
-        #expect(limits.operationsPerGraph == 1_000_000)
+        #expect(limits.operationsPerGraph == 1 << 20)
         #expect(limits.edgesPerGraph == 10_000_000)
         #expect(limits.graphFileBytes == 268_435_456)
         #expect(limits.yamlOperations == 100_000)

@@ -1,0 +1,327 @@
+import OperonModel
+
+/// Reads `forEach` and `matrix`.
+struct RepetitionReader {
+    static let keys = ["forEach", "matrix"]
+    private static let sourceKeys = ["lines", "files"]
+    private static let matrixKeys = ["include", "exclude", "zip"]
+    private static let wantedValues =
+        "a list, a range such as 1..500, or a map with “lines” or “files”"
+
+    /// The directory to which files are relative; `nil`: none may be read.
+    let base: String?
+    /// The parameters of the file: no variable may have the name of one.
+    let parameters: [String]
+
+    /// Reads the value of `forEach`; `nil`: a problem was reported.
+    func forEach(
+        _ entry: Node.Entry,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> Repetition? {
+        let name = Repetition.itemVariable
+        guard !parameters.contains(name) else {
+            try fields.log.report(
+                .invalidValue,
+                at: entry.keyPosition,
+                entry.key,
+                "“forEach” sets the variable “item”, which is the name of a parameter; rename the"
+                    + " parameter, or use “matrix”, which names its variables"
+            )
+            return nil
+        }
+        guard let values = try values(entry.value, "forEach", reporting: &fields) else {
+            return nil
+        }
+        return Repetition(forEach: values)
+    }
+
+    // MARK: - Matrix
+
+    /// Reads the value of `matrix`; `nil`: a problem was reported.
+    func matrix(
+        _ entry: Node.Entry,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> Repetition? {
+        guard let entries = entry.value.entries else {
+            try fields.mismatch(entry.value, "matrix", "a map from variables to their values")
+            return nil
+        }
+        let problems = fields.log.problems.count
+        var lists: [(variable: String, values: RepetitionValues)] = []
+        var isZipped = false
+        for entry in entries {
+            if Self.matrixKeys.contains(entry.key) {
+                if entry.key == "zip" {
+                    isZipped = try fields.bool(entry.value, "zip") ?? false
+                }
+            } else if let reason = GraphParameters.reasonAgainst(entry.key, of: "a variable")
+                ?? (parameters.contains(entry.key)
+                    ? "\(entry.key.quoted) is the name of a parameter already" : nil)
+            {
+                try fields.log.report(.invalidValue, at: entry.keyPosition, entry.key, reason)
+            } else if let values = try values(entry.value, entry.key, reporting: &fields) {
+                lists.append((entry.key, values))
+            }
+        }
+        if fields.log.problems.count == problems, lists.isEmpty {
+            try fields.mismatch(entry.value, "matrix", "a map with at least one variable")
+        }
+        if isZipped, let first = lists.first {
+            for list in lists.dropFirst() where list.values.count != first.values.count {
+                try fields.log.report(
+                    .invalidValue,
+                    at: entry.keyPosition,
+                    list.variable,
+                    "“zip” takes the values side by side, but \(first.variable.quoted) has"
+                        + " \(first.values.count) and \(list.variable.quoted) has"
+                        + " \(list.values.count)"
+                )
+            }
+        }
+        guard fields.log.problems.count == problems else { return nil }
+        var repetition = Repetition(lists, isZipped: isZipped)
+        for entry in entries where entry.key == "include" || entry.key == "exclude" {
+            try readCombinations(entry, into: &repetition, reporting: &fields)
+        }
+        return fields.log.problems.count == problems ? repetition : nil
+    }
+
+    /// Reads `include` or `exclude`: a list of maps from variables to one value each.
+    private func readCombinations(
+        _ entry: Node.Entry,
+        into repetition: inout Repetition,
+        reporting fields: inout FieldReader
+    ) throws(Stop) {
+        guard let combinations = entry.value.elements else {
+            return try fields.mismatch(
+                entry.value,
+                entry.key,
+                "a list of maps from variables to values"
+            )
+        }
+        for combination in combinations {
+            guard let settings = combination.entries, !settings.isEmpty else {
+                try fields.mismatch(
+                    combination,
+                    entry.key,
+                    "a list of maps from variables to values"
+                )
+                continue
+            }
+            let values = try combinationValues(settings, of: repetition, reporting: &fields)
+            guard let values else { continue }
+            if entry.key == "exclude" {
+                try exclude(values, from: &repetition, reporting: &fields)
+            } else if let missing = repetition.variables.indices.first(where: {
+                values[$0] == nil
+            }) {
+                let name = repetition.variables[missing]
+                try fields.log.report(
+                    .missingKey,
+                    at: combination.position,
+                    name,
+                    "each map of “include” sets all variables; this one has no \(name.quoted)"
+                )
+            } else {
+                repetition.include(repetition.variables.indices.compactMap { values[$0] })
+            }
+        }
+    }
+
+    /// The values by the index of their variable; `nil`: a problem was reported.
+    private func combinationValues(
+        _ settings: [Node.Entry],
+        of repetition: Repetition,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> [Int: Node]? {
+        var values: [Int: Node] = [:]
+        for setting in settings {
+            guard let variable = repetition.variables.firstIndex(of: setting.key) else {
+                try fields.unknownKey(setting, among: repetition.variables)
+                return nil
+            }
+            guard try isValue(setting.value, of: setting.key, reporting: &fields) else {
+                return nil
+            }
+            values[variable] = setting.value
+        }
+        return values
+    }
+
+    private func exclude(
+        _ values: [Int: Node],
+        from repetition: inout Repetition,
+        reporting fields: inout FieldReader
+    ) throws(Stop) {
+        for (variable, value) in values.sorted(by: { $0.key < $1.key })
+        where !repetition.contains(value.text ?? "", in: variable) {
+            let name = repetition.variables[variable]
+            return try fields.log.report(
+                .invalidValue,
+                at: value.position,
+                value.thing,
+                "“exclude” would leave out nothing: \(value.kindName) is not among the values of"
+                    + " \(name.quoted)"
+            )
+        }
+        repetition.exclude(values.mapValues { $0.text ?? "" })
+    }
+
+    // MARK: - Values
+
+    /// Reads a list, a range or a source of values; `nil`: a problem was reported.
+    private func values(
+        _ node: Node,
+        _ key: String,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> RepetitionValues? {
+        switch node.value {
+        case .sequence(let elements):
+            for element in elements {
+                guard try isValue(element, of: key, reporting: &fields) else { return nil }
+            }
+            return .list(elements)
+        case .mapping(let entries):
+            return try source(entries, of: key, node, reporting: &fields)
+        case .string(let text):
+            do throws(RepetitionValues.RangeProblem) {
+                return try RepetitionValues.range(text, at: node.position)
+            } catch {
+                guard let message = Self.message(for: error, text) else { break }
+                try fields.log.report(.invalidValue, at: node.position, text, message)
+                return nil
+            }
+        case .null, .bool, .number: break
+        }
+        try fields.mismatch(node, key, Self.wantedValues)
+        return nil
+    }
+
+    private static func message(
+        for problem: RepetitionValues.RangeProblem,
+        _ text: String
+    ) -> String? {
+        switch problem {
+        case .form: nil
+        case .zeroStep: "the step of the range \(text.quoted) is 0"
+        case .empty(let suggestion):
+            "the step of the range \(text.quoted) leads away from its end; did you mean"
+                + " \(suggestion.quoted)?"
+        case .tooLong: "the range \(text.quoted) has too many values"
+        }
+    }
+
+    private func isValue(
+        _ node: Node,
+        of key: String,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> Bool {
+        guard let text = node.text else {
+            try fields.log.report(
+                .wrongType,
+                at: node.position,
+                node.thing,
+                "each value of \(key.quoted) must be a string, a number, true or false, not"
+                    + " \(node.kindName)"
+            )
+            return false
+        }
+        guard !text.hasControl else {
+            try fields.log.report(
+                .invalidValue,
+                at: node.position,
+                text,
+                "the value \(text.quoted) of \(key.quoted) has a control character, and names of"
+                    + " operations have none"
+            )
+            return false
+        }
+        return true
+    }
+
+    // MARK: - Lines and files
+
+    /// Reads `lines: FILE` or `files: PATTERN`.
+    private func source(
+        _ entries: [Node.Entry],
+        of key: String,
+        _ node: Node,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> RepetitionValues? {
+        for entry in entries where !Self.sourceKeys.contains(entry.key) {
+            try fields.unknownKey(entry, among: Self.sourceKeys)
+            return nil
+        }
+        guard let entry = entries.first, entries.count == 1 else {
+            try fields.log.report(
+                .invalidValue,
+                at: node.position,
+                key,
+                "\(key.quoted) needs one of “lines” and “files”"
+            )
+            return nil
+        }
+        guard let base else {
+            try fields.log.report(
+                .unsupported,
+                at: entry.keyPosition,
+                entry.key,
+                "\(entry.key.quoted) is read where a graph file is submitted, by the operon"
+                    + " command or by GraphDescription(contentsOf:); here, write a list"
+            )
+            return nil
+        }
+        guard let texts = try texts(entry, in: ElementSource(base: base), reporting: &fields) else {
+            return nil
+        }
+        let nodes = texts.map { Node(.string($0), at: entry.value.position) }
+        for node in nodes {
+            guard try isValue(node, of: entry.key, reporting: &fields) else { return nil }
+        }
+        return .list(nodes)
+    }
+
+    /// The texts of a source; `nil`: a problem was reported.
+    private func texts(
+        _ entry: Node.Entry,
+        in source: ElementSource,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> [String]? {
+        let found: Result<[String], ElementSource.Failure>
+        if entry.key == "lines" {
+            guard let path = try fields.text(entry.value, entry.key) else { return nil }
+            found = Result { () throws(ElementSource.Failure) in try source.lines(of: path) }
+        } else {
+            guard let patterns = try patterns(entry.value, reporting: &fields) else { return nil }
+            found = Result { () throws(ElementSource.Failure) in
+                try source.files(matching: patterns)
+            }
+        }
+        switch found {
+        case .success(let texts): return texts
+        case .failure(let failure):
+            try fields.log.report(
+                failure.code,
+                at: entry.value.position,
+                failure.thing,
+                failure.message
+            )
+            return nil
+        }
+    }
+
+    private func patterns(
+        _ node: Node,
+        reporting fields: inout FieldReader
+    ) throws(Stop) -> [String]? {
+        guard let elements = node.elements else {
+            return try fields.text(node, "files").map { [$0] }
+        }
+        var patterns: [String] = []
+        for element in elements {
+            guard let pattern = try fields.text(element, "files") else { return nil }
+            patterns.append(pattern)
+        }
+        return patterns
+    }
+}
