@@ -5,7 +5,9 @@ import OperonModel
 extension GraphAssembler {
     /// What an element counts beside its texts, so that a short file does not become a graph of any
     /// size.
-    private static let elementBytes = 64
+    private static let elementBytes = 32
+    /// The same for each comparison with what `exclude` names.
+    private static let exclusionBytes = 16
     /// How a dependency names the element that belongs to its own.
     private static let eachSuffix = "[*]"
 
@@ -43,12 +45,15 @@ extension GraphAssembler {
             ),
             at: position
         )
-        let bytes = Self.elementBytes + Self.bytes(of: template)
+        let bytes =
+            Self.elementBytes + Self.bytes(of: template)
+            + Self.exclusionBytes * repetition.exclusionCount
         let problems = reader.fields.log.problems.count
         let first = operations.count
         for index in 0..<repetition.indexCount {
-            guard let element = repetition.element(at: index) else { continue }
+            // What is left out takes time, too.
             try parameters.count(bytes, at: position)
+            guard let element = repetition.element(at: index) else { continue }
             parameters.set(repetition.variables, to: element.values)
             let node = try parameters.expanded(template, reporting: &reader.fields)
             if let node {
@@ -196,7 +201,12 @@ extension GraphAssembler {
         var conditions: [String: DependencyCondition] = [:]
         var newPositions: [Position] = []
         for (dependency, position) in zip(old, positions) {
-            for name in try names(meantBy: dependency, of: index, in: group, at: position) {
+            let meant = try names(meantBy: dependency, of: index, in: group, at: position)
+            try parameters.count(
+                meant.count * MemoryLayout<DependencyDescription>.stride,
+                at: position
+            )
+            for name in meant {
                 let earlier = conditions.updateValue(dependency.condition, forKey: name)
                 if let earlier, earlier != dependency.condition {
                     try reader.fields.log.report(

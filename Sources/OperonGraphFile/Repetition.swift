@@ -13,8 +13,9 @@ struct Repetition {
     private let isZipped: Bool
     /// `forEach`: labels have only the value.
     private let isForEach: Bool
-    /// Combinations that are left out: the texts of some variables, by index.
-    private var excluded: [[Int: String]] = []
+    /// Combinations that are left out, by the variables that they name: the index of each variable,
+    /// and the texts that these have.
+    private var excluded: [[Int]: Set<[String]>] = [:]
     /// The values of further elements.
     private var included: [[Node]] = []
     /// The number of combinations, with the excluded ones.
@@ -54,12 +55,19 @@ struct Repetition {
     }
 
     /// Leaves out the combinations in which these variables, by index, have these texts.
-    mutating func exclude(_ texts: [Int: String]) { excluded.append(texts) }
+    mutating func exclude(_ texts: [Int: String]) {
+        let named = texts.sorted { $0.key < $1.key }
+        excluded[named.map(\.key), default: []].insert(named.map(\.value))
+    }
 
     /// Adds an element with these values, in the order of the variables.
     mutating func include(_ values: [Node]) { included.append(values) }
 
-    func contains(_ text: String, in variable: Int) -> Bool { lists[variable].contains(text) }
+    /// The texts of the values of a variable.
+    func texts(of variable: Int) -> RepetitionTexts { RepetitionTexts(lists[variable]) }
+
+    /// The number of comparisons for each index.
+    var exclusionCount: Int { excluded.count }
 
     /// The number of indices of `element(at:)`.
     var indexCount: Int {
@@ -85,8 +93,8 @@ struct Repetition {
             }
             values.reverse()
         }
-        let isExcluded = excluded.contains { texts in
-            texts.allSatisfy { values[$0.key].text == $0.value }
+        let isExcluded = excluded.contains { named, texts in
+            texts.contains(named.map { values[$0].text ?? "" })
         }
         return isExcluded ? nil : element(values)
     }
@@ -101,10 +109,35 @@ struct Repetition {
     }
 }
 
+/// The texts of the values of one variable, to look them up.
+struct RepetitionTexts {
+    private let values: RepetitionValues
+    private let texts: Set<String>
+
+    init(_ values: RepetitionValues) {
+        self.values = values
+        if case .list(let nodes) = values {
+            texts = Set(nodes.compactMap(\.text))
+        } else {
+            texts = []
+        }
+    }
+
+    func contains(_ text: String) -> Bool {
+        guard case .range(let first, let step, let count, _) = values else {
+            return texts.contains(text)
+        }
+        guard let value = Int(text), String(value) == text else { return false }
+        let last = first + (count - 1) * step
+        return (min(first, last)...max(first, last)).contains(value)
+            && value.subtractingReportingOverflow(first).partialValue % step == 0
+    }
+}
+
 /// The values of one variable of a repetition.
 enum RepetitionValues {
     case list([Node])
-    /// `count` integers from `first`, `step` apart.
+    /// `count` integers from `first`, `step` apart; at least one.
     case range(first: Int, step: Int, count: Int, at: Position)
 
     var count: Int {
@@ -119,17 +152,6 @@ enum RepetitionValues {
         case .list(let nodes): nodes[index]
         case .range(let first, let step, _, let position):
             Node(.number(text: String(first + index * step)), at: position)
-        }
-    }
-
-    func contains(_ text: String) -> Bool {
-        switch self {
-        case .list(let nodes): return nodes.contains { $0.text == text }
-        case .range(let first, let step, let count, _):
-            guard count > 0, let value = Int(text), String(value) == text else { return false }
-            let last = first + (count - 1) * step
-            return (min(first, last)...max(first, last)).contains(value)
-                && value.subtractingReportingOverflow(first).partialValue % step == 0
         }
     }
 

@@ -5,6 +5,9 @@ struct RepetitionReader {
     static let keys = ["forEach", "matrix"]
     private static let sourceKeys = ["lines", "files"]
     private static let matrixKeys = ["include", "exclude", "zip"]
+    /// The variables of a matrix. The name of an element has four bytes or more for each, and names
+    /// have 256 bytes.
+    private static let variablesMax = 64
     private static let wantedValues =
         "a list, a range such as 1..500, or a map with “lines” or “files”"
 
@@ -44,6 +47,16 @@ struct RepetitionReader {
     ) throws(Stop) -> Repetition? {
         guard let entries = entry.value.entries else {
             try fields.mismatch(entry.value, "matrix", "a map from variables to their values")
+            return nil
+        }
+        let variableCount = entries.count { !Self.matrixKeys.contains($0.key) }
+        guard variableCount <= Self.variablesMax else {
+            try fields.log.report(
+                .invalidValue,
+                at: entry.keyPosition,
+                entry.key,
+                "\(variableCount) variables are more than a matrix may have, \(Self.variablesMax)"
+            )
             return nil
         }
         let problems = fields.log.problems.count
@@ -99,6 +112,7 @@ struct RepetitionReader {
                 "a list of maps from variables to values"
             )
         }
+        let known = repetition.variables.indices.map { repetition.texts(of: $0) }
         for combination in combinations {
             guard let settings = combination.entries, !settings.isEmpty else {
                 try fields.mismatch(
@@ -111,7 +125,7 @@ struct RepetitionReader {
             let values = try combinationValues(settings, of: repetition, reporting: &fields)
             guard let values else { continue }
             if entry.key == "exclude" {
-                try exclude(values, from: &repetition, reporting: &fields)
+                try exclude(values, among: known, from: &repetition, reporting: &fields)
             } else if let missing = repetition.variables.indices.first(where: {
                 values[$0] == nil
             }) {
@@ -150,11 +164,12 @@ struct RepetitionReader {
 
     private func exclude(
         _ values: [Int: Node],
+        among known: [RepetitionTexts],
         from repetition: inout Repetition,
         reporting fields: inout FieldReader
     ) throws(Stop) {
         for (variable, value) in values.sorted(by: { $0.key < $1.key })
-        where !repetition.contains(value.text ?? "", in: variable) {
+        where !known[variable].contains(value.text ?? "") {
             let name = repetition.variables[variable]
             return try fields.log.report(
                 .invalidValue,

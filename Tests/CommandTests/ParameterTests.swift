@@ -33,6 +33,43 @@ import Testing
         }
     }
 
+    @Test(arguments: Place.allCases)
+    func `elements run with their values, and the group after them`(place: Place) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  r: { run: 'echo "$item" >> ledger', forEach: { lines: list } }
+                  m: { run: 'test $a -lt 2', matrix: { a: 1..2, b: [x] } }
+                  each: { run: 'echo "each $a" >> ledger', matrix: { a: 1..2, b: [x] },
+                    dependencies: ["m[*]"] }
+                  all: { run: echo all >> ledger, dependencies: [r] }
+                  never: { run: echo never >> ledger, dependencies: [m] }
+
+                """
+            )
+            _ = try workspace.write("list", "b c\na\n")
+            if place == .broker { try workspace.startWorkers(1, slots: 2) }
+            let ended = try await workspace.run(file, on: place, ["--output", "json"])
+
+            let outcomes = try ended.report().outcomes
+            #expect(ended.end == .exit(1))
+            #expect(
+                outcomes == [
+                    "r[b c]": "succeeded", "r[a]": "succeeded", "r": "succeeded",
+                    "m[a=1,b=x]": "succeeded", "m[a=2,b=x]": "failed", "m": "skipped",
+                    "each[a=1,b=x]": "succeeded", "each[a=2,b=x]": "skipped", "each": "skipped",
+                    "all": "succeeded", "never": "skipped",
+                ]
+            )
+            let ledger = workspace.lines(of: "ledger")
+            #expect(Set(ledger) == ["b c", "a", "each 1", "all"])
+            let last = ledger.lastIndex(of: "all") ?? 0
+            #expect(["b c", "a"].allSatisfy { ledger.firstIndex(of: $0) ?? .max < last })
+        }
+    }
+
     @Test(arguments: [
         (
             [],

@@ -351,6 +351,32 @@ import Testing
         #expect(Fixture.problems(text, "g.yaml", limits).map(\.limit) == [.edgesPerGraph])
     }
 
+    @Test func `what is left out, and each dependency, counts too`() throws {
+        let texts = [
+            "operations: { r: { run: x, matrix: { a: 1..100000, b: [1], exclude: [{ b: 1 }] } } }",
+            "operations: { a: { run: x, forEach: 1..2000 },"
+                + " b: { run: x, forEach: 1..2000, dependencies: { a: finished } } }",
+        ]
+        let limits = texts.map { text in
+            #expect(throws: GraphFileError.self) {
+                try GraphFileCodec().decode(
+                    Array(text.utf8),
+                    contentType: "application/yaml",
+                    name: "g"
+                )
+            }?.problems.map(\.limit)
+        }
+        #expect(limits == [[.graphFileBytes], [.graphFileBytes]])
+    }
+
+    @Test func `a matrix has 64 variables at most`() {
+        let values = (1...65).map { "v\($0): [0]" }.joined(separator: ", ")
+        #expect(
+            problem("operations: { r: { run: x, matrix: { \(values) } } }")
+                == "1:28: 65 variables are more than a matrix may have, 64"
+        )
+    }
+
     // MARK: - Mistakes
 
     @Test(arguments: [
