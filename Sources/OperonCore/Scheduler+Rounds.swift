@@ -47,7 +47,8 @@ extension Scheduler {
     }
 
     /// What `retryRequested` would reopen: the chosen operations, and those that were skipped
-    /// because of them, in any graph.
+    /// because of them, in any graph. A chosen operation that was skipped stands for those that
+    /// failed or were cancelled before it.
     package func members(
         ofRetry indices: [UInt32],
         of id: GraphID,
@@ -88,19 +89,44 @@ extension Scheduler {
         for index in indices where seen.insert(index).inserted {
             let operation = OperationID(graph: id, index: index)
             guard exists(operation) else { throw unknown(.operation(operation)) }
-            try check(operation, graph.finalOutcome(index))
-            chosen.append(operation)
+            switch graph.finalOutcome(index) {
+            case .failed, .cancelled: chosen.append(operation)
+            case .skipped(let cause):
+                let causes = causesInGraph(of: operation)
+                guard !causes.isEmpty else {
+                    throw .notRetriedAlone(operation, skippedFor: cause)
+                }
+                for cause in causes where seen.insert(cause.index).inserted {
+                    chosen.append(cause)
+                }
+            case nil: throw .notRetried(operation, why: "it has not finished")
+            case .succeeded: throw .notRetried(operation, why: "it succeeded, and is not run again")
+            }
         }
         return chosen
     }
 
-    private func check(_ operation: OperationID, _ outcome: Outcome?) throws(NumberedRefusal) {
-        switch outcome {
-        case .failed, .cancelled: return
-        case nil: throw .notRetried(operation, why: "it has not finished")
-        case .succeeded: throw .notRetried(operation, why: "it succeeded, and is not run again")
-        case .skipped(let cause): throw .notRetriedAlone(operation, skippedFor: cause)
+    /// The operations of the same graph that failed or were cancelled, and because of which an
+    /// operation was skipped, directly or not.
+    private func causesInGraph(of skipped: OperationID) -> [OperationID] {
+        var causes: [OperationID] = []
+        var seen: Set = [skipped]
+        var rest = [skipped]
+        while let next = rest.popLast() {
+            forEachDependency(of: next) { dependency, condition in
+                guard dependency.graph == skipped.graph,
+                    let outcome = outcome(of: dependency)?.kind,
+                    !condition.isSatisfied(by: outcome),
+                    seen.insert(dependency).inserted
+                else { return }
+                switch outcome {
+                case .failed, .cancelled: causes.append(dependency)
+                case .skipped: rest.append(dependency)
+                case .succeeded: break
+                }
+            }
         }
+        return causes
     }
 
     /// These, and what was skipped because of them, directly or not, in any graph that is not

@@ -36,6 +36,16 @@ extension GraphAssembler {
         guard repetition.indexCount < limits.operationsPerGraph else {
             throw tooMany(repetition.indexCount, .operationsPerGraph, at: position, name)
         }
+        guard declaresParameters || !name.contains("${") else {
+            try reader.fields.log.report(
+                .invalidValue,
+                at: position,
+                name,
+                "the name \(name.quoted) of a repeated operation has no “${”: each element has its"
+                    + " values after the name, as in “render[a.png]”"
+            )
+            return try addPlaceholder(at: position)
+        }
         let nameKey = OperationKey.name.name
         let template = Node(
             .mapping(

@@ -34,7 +34,7 @@ struct GraphAssembler {
     /// Empty until the file declares some.
     var parameters: GraphParameters
     /// Without, `${` has no meaning in the file except in repeated operations.
-    private var declaresParameters = false
+    private(set) var declaresParameters = false
     /// Whether anything but the parameters was read.
     private var hasRead = false
 

@@ -14,7 +14,9 @@ package enum Suggestion {
         "nice": "qualityOfService", "qos": "qualityOfService", "mutex": "exclusive",
         "jobs": "operations", "tasks": "operations", "steps": "operations",
         "concurrency": "maxConcurrentOperationCount", "max": "maxConcurrentOperationCount",
-        "suspended": "isSuspended", "title": "name", "id": "name", "on": "dependencies",
+        "suspended": "isSuspended", "title": "name",
+        "loop": "forEach", "with_items": "forEach", "items": "forEach", "each": "forEach",
+        "strategy": "matrix", "id": "name", "on": "dependencies",
     ]
 
     /// The most similar known word, if one is similar enough.

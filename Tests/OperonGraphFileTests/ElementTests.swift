@@ -530,6 +530,14 @@ import Testing
         )
     }
 
+    @Test func `the name of a repeated operation has no values`() {
+        #expect(
+            problem("operations: { 'r${item}': { run: x, forEach: [1] } }")
+                == "1:15: the name “r${item}” of a repeated operation has no “${”: each element "
+                + "has its values after the name, as in “render[a.png]”"
+        )
+    }
+
     @Test func `defaults repeat nothing`() {
         #expect(
             problem("defaults: { forEach: [1] }\noperations: { r: { run: x } }")
