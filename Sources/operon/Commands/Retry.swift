@@ -9,7 +9,8 @@ struct Retry: AsyncParsableCommand {
         usage: "operon retry <graph> [<operation> ...] [<options>]",
         discussion: """
             Without names, all failed operations of the graph run again, and with --cancelled the \
-            cancelled ones too. With names, only these run again. Operations that succeeded do not.
+            cancelled ones too. With names, only these run again; the name of a skipped operation \
+            stands for what failed before it. Operations that succeeded do not run again.
             """
     )
 
