@@ -86,17 +86,17 @@ extension Scheduler {
         }
         var seen: Set<UInt32> = []
         var chosen: [OperationID] = []
+        var search = CauseSearch()
         for index in indices where seen.insert(index).inserted {
             let operation = OperationID(graph: id, index: index)
             guard exists(operation) else { throw unknown(.operation(operation)) }
             switch graph.finalOutcome(index) {
             case .failed, .cancelled: chosen.append(operation)
             case .skipped(let cause):
-                let causes = causesInGraph(of: operation)
-                guard !causes.isEmpty else {
+                guard findCauses(of: operation, &search) else {
                     throw .notRetriedAlone(operation, skippedFor: cause)
                 }
-                for cause in causes where seen.insert(cause.index).inserted {
+                for cause in search.takeCauses() where seen.insert(cause.index).inserted {
                     chosen.append(cause)
                 }
             case nil: throw .notRetried(operation, why: "it has not finished")
@@ -106,27 +106,34 @@ extension Scheduler {
         return chosen
     }
 
-    /// The operations of the same graph that failed or were cancelled, and because of which an
-    /// operation was skipped, directly or not.
-    private func causesInGraph(of skipped: OperationID) -> [OperationID] {
-        var causes: [OperationID] = []
-        var seen: Set = [skipped]
-        var rest = [skipped]
+    /// Finds the operations of the same graph that failed or were cancelled, and because of which
+    /// an operation was skipped, directly or not. One search serves all operations of a request, so
+    /// that each dependency is followed once.
+    /// - Returns: Whether there are any, those of earlier searches included.
+    private func findCauses(of skipped: OperationID, _ search: inout CauseSearch) -> Bool {
+        search.roots += 1
+        var isFound = !search.follow(skipped)
+        var rest = isFound ? [] : [skipped]
         while let next = rest.popLast() {
             forEachDependency(of: next) { dependency, condition in
                 guard dependency.graph == skipped.graph,
                     let outcome = outcome(of: dependency)?.kind,
-                    !condition.isSatisfied(by: outcome),
-                    seen.insert(dependency).inserted
+                    !condition.isSatisfied(by: outcome)
                 else { return }
+                guard search.follow(dependency) else {
+                    isFound = isFound || search.seen[dependency] != search.roots
+                    return
+                }
                 switch outcome {
-                case .failed, .cancelled: causes.append(dependency)
+                case .failed, .cancelled:
+                    search.causes.append(dependency)
+                    isFound = true
                 case .skipped: rest.append(dependency)
                 case .succeeded: break
                 }
             }
         }
-        return causes
+        return isFound
     }
 
     /// These, and what was skipped because of them, directly or not, in any graph that is not
@@ -196,5 +203,26 @@ extension Scheduler {
             case .dispatched, .executing, .finished: continue
             }
         }
+    }
+}
+
+/// What a request to retry several skipped operations has found so far.
+private struct CauseSearch {
+    /// The operations that were followed, and for which of the skipped ones first.
+    var seen: [OperationID: Int] = [:]
+    /// The number of skipped operations that were searched.
+    var roots = 0
+    var causes: [OperationID] = []
+
+    /// Whether an operation was not followed before.
+    mutating func follow(_ operation: OperationID) -> Bool {
+        guard seen[operation] == nil else { return false }
+        seen[operation] = roots
+        return true
+    }
+
+    mutating func takeCauses() -> [OperationID] {
+        defer { causes = [] }
+        return causes
     }
 }

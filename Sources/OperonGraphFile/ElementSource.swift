@@ -15,6 +15,8 @@ struct ElementSource {
 
     /// The directory to which paths and patterns are relative.
     let base: String
+    /// The number of values that a graph has room for.
+    let valuesMax: Int
 
     /// Why the values cannot be read.
     struct Failure: Error {
@@ -42,18 +44,22 @@ struct ElementSource {
             throw Failure(code: code, thing: path, message: "“lines” \(path.quoted): \(reason)")
         }
         var lines: [String] = []
-        for (index, line) in bytes.split(
-            separator: Byte.newline,
-            omittingEmptySubsequences: false
-        ).enumerated() {
+        var rest = bytes[...]
+        var number = 0
+        while !rest.isEmpty {
+            number += 1
+            let end = rest.firstIndex(of: Byte.newline) ?? rest.endIndex
+            var line = rest[..<end]
+            rest = rest[end...].dropFirst()
             // Files of Windows end their lines with two characters.
-            let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            if line.last == UInt8(ascii: "\r") { line = line.dropLast() }
             guard !line.isEmpty else { continue }
+            try checkCount(lines.count + 1, "lines", path)
             guard let text = String(validating: line, as: UTF8.self) else {
                 throw Failure(
                     code: .syntax,
                     thing: path,
-                    message: "“lines” \(path.quoted): line \(index + 1) is not UTF-8"
+                    message: "“lines” \(path.quoted): line \(number) is not UTF-8"
                 )
             }
             lines.append(text)
@@ -67,8 +73,21 @@ struct ElementSource {
     /// - Throws: `Failure` for a pattern without wildcards that names no file.
     func files(matching patterns: [String]) throws(Failure) -> [String] {
         var found: Set<String> = []
-        for pattern in patterns { found.formUnion(try files(matching: pattern)) }
+        for pattern in patterns {
+            found.formUnion(try files(matching: pattern))
+            try checkCount(found.count, "files", pattern)
+        }
         return found.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+
+    private func checkCount(_ count: Int, _ key: String, _ thing: String) throws(Failure) {
+        guard count > valuesMax else { return }
+        throw Failure(
+            code: .limitExceeded,
+            thing: thing,
+            message: "“\(key)” \(thing.quoted) has more values than a graph has operations,"
+                + " \(valuesMax)"
+        )
     }
 
     private func files(matching pattern: String) throws(Failure) -> [String] {

@@ -34,7 +34,9 @@ extension GraphAssembler {
             return try addPlaceholder(at: position)
         }
         guard repetition.indexCount < limits.operationsPerGraph else {
-            throw tooMany(repetition.indexCount, .operationsPerGraph, at: position, name)
+            // With the group.
+            let (count, isTooLarge) = repetition.indexCount.addingReportingOverflow(1)
+            throw tooMany(isTooLarge ? .max : count, .operationsPerGraph, at: position, name)
         }
         guard declaresParameters || !name.contains("${") else {
             try reader.fields.log.report(

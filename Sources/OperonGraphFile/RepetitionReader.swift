@@ -286,9 +286,8 @@ struct RepetitionReader {
             )
             return nil
         }
-        guard let texts = try texts(entry, in: ElementSource(base: base), reporting: &fields) else {
-            return nil
-        }
+        let source = ElementSource(base: base, valuesMax: fields.limits.operationsPerGraph)
+        guard let texts = try texts(entry, in: source, reporting: &fields) else { return nil }
         let nodes = texts.map { Node(.string($0), at: entry.value.position) }
         for node in nodes {
             guard try isValue(node, of: entry.key, reporting: &fields) else { return nil }

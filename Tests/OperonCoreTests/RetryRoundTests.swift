@@ -62,6 +62,20 @@ struct RetryRoundTests {
         #expect(bench.outcome("other") == .failed(.exit(code: 1)))
     }
 
+    @Test func `many skipped operations of one chain cost one walk along it`() throws {
+        var bench = SchedulerBench()
+        bench.join()
+        let count = 20_000
+        let graph = try bench.submit(
+            [.nothing("0")] + (1..<count).map { .nothing("\($0)", after: ["\($0 - 1)"]) }
+        )
+        bench.finish("0", .failed(.exit(code: 1)))
+
+        // Walking the chain once for each would take 200 million steps.
+        try bench.request(retry(graph, (1..<UInt32(count)).reversed()))
+        #expect(bench.effects.results.first?.affected == count)
+    }
+
     @Test func `what was skipped because nothing failed is not run again`() throws {
         var bench = SchedulerBench()
         bench.join()

@@ -334,6 +334,34 @@ import Testing
         #expect(Fixture.problems(text, "g.yaml").map(\.limit) == [.operationsPerGraph])
     }
 
+    @Test func `the error counts the group`() {
+        var limits = Limits()
+        limits.operationsPerGraph = 3
+        let text = "operations: { a: { run: x, forEach: 1..3 } }"
+        let problems = Fixture.problems(text, "g.yaml", limits).map(\.message)
+        #expect(problems.count == 1 && problems[0].contains("4 is over the limit of 3"))
+        let fits = "operations: { a: { run: x, forEach: 1..2 } }"
+        #expect(Fixture.problems(fits, "g.yaml", limits).isEmpty)
+    }
+
+    @Test func `a file has no more lines than a graph has operations`() throws {
+        let text = "operations: { a: { run: x, forEach: { lines: list.txt } } }"
+        try Fixture.withFile("g.yaml", Array(text.utf8)) { path in
+            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+            try Data("a\n\nb\nc".utf8).write(to: directory.appendingPathComponent("list.txt"))
+            var options = GraphFileOptions()
+            options.limits.operationsPerGraph = 2
+            let error = #expect(throws: GraphFileError.self) {
+                try GraphFile.read(path: path, options: options)
+            }
+            #expect(
+                error?.problems.map(\.message) == [
+                    "“lines” “list.txt” has more values than a graph has operations, 2"
+                ]
+            )
+        }
+    }
+
     @Test func `a product that no integer counts is over the limit`() {
         let range = "1..9000000000000"
         let text = "operations: { a: { run: x, matrix: { a: \(range), b: \(range) } } }"
