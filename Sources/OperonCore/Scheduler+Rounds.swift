@@ -108,32 +108,48 @@ extension Scheduler {
 
     /// Finds the operations of the same graph that failed or were cancelled, and because of which
     /// an operation was skipped, directly or not. One search serves all operations of a request, so
-    /// that each dependency is followed once.
+    /// that each dependency is followed twice at most.
     /// - Returns: Whether there are any, those of earlier searches included.
     private func findCauses(of skipped: OperationID, _ search: inout CauseSearch) -> Bool {
-        search.roots += 1
-        var isFound = !search.follow(skipped)
-        var rest = isFound ? [] : [skipped]
-        while let next = rest.popLast() {
-            forEachDependency(of: next) { dependency, condition in
-                guard dependency.graph == skipped.graph,
-                    let outcome = outcome(of: dependency)?.kind,
-                    !condition.isSatisfied(by: outcome)
-                else { return }
-                guard search.follow(dependency) else {
-                    isFound = isFound || search.seen[dependency] != search.roots
-                    return
+        var rest = [skipped]
+        while let next = rest.last {
+            switch search.findings[next] {
+            case nil:
+                search.findings[next] = .visiting
+                forEachUnsatisfied(of: next) { dependency, outcome in
+                    guard search.findings[dependency] == nil else { return }
+                    if outcome == .skipped {
+                        rest.append(dependency)
+                    } else {
+                        search.findings[dependency] = .cause
+                        search.causes.append(dependency)
+                    }
                 }
-                switch outcome {
-                case .failed, .cancelled:
-                    search.causes.append(dependency)
-                    isFound = true
-                case .skipped: rest.append(dependency)
-                case .succeeded: break
+            case .visiting:
+                var finding = CauseSearch.Finding.noCause
+                forEachUnsatisfied(of: next) { dependency, _ in
+                    if search.findings[dependency] == .cause { finding = .cause }
                 }
+                search.findings[next] = finding
+                rest.removeLast()
+            case .cause, .noCause: rest.removeLast()
             }
         }
-        return isFound
+        return search.findings[skipped] == .cause
+    }
+
+    /// The dependencies in the same graph that did not succeed and that skip the operation.
+    private func forEachUnsatisfied(
+        of operation: OperationID,
+        _ body: (OperationID, OutcomeKind) -> Void
+    ) {
+        forEachDependency(of: operation) { dependency, condition in
+            guard dependency.graph == operation.graph,
+                let outcome = outcome(of: dependency)?.kind, outcome != .succeeded,
+                !condition.isSatisfied(by: outcome)
+            else { return }
+            body(dependency, outcome)
+        }
     }
 
     /// These, and what was skipped because of them, directly or not, in any graph that is not
@@ -208,18 +224,17 @@ extension Scheduler {
 
 /// What a request to retry several skipped operations has found so far.
 private struct CauseSearch {
-    /// The operations that were followed, and for which of the skipped ones first.
-    var seen: [OperationID: Int] = [:]
-    /// The number of skipped operations that were searched.
-    var roots = 0
-    var causes: [OperationID] = []
-
-    /// Whether an operation was not followed before.
-    mutating func follow(_ operation: OperationID) -> Bool {
-        guard seen[operation] == nil else { return false }
-        seen[operation] = roots
-        return true
+    enum Finding {
+        /// The operations that it waited for are searched first.
+        case visiting
+        /// It failed or was cancelled, or was skipped because of one that did.
+        case cause
+        case noCause
     }
+
+    /// The operations that were visited. Only looked up.
+    var findings: [OperationID: Finding] = [:]
+    var causes: [OperationID] = []
 
     mutating func takeCauses() -> [OperationID] {
         defer { causes = [] }

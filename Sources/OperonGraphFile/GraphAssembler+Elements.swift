@@ -6,7 +6,8 @@ extension GraphAssembler {
     /// What an element counts beside its texts, so that a short file does not become a graph of any
     /// size.
     private static let elementBytes = 32
-    /// The same for each comparison with what `exclude` names.
+    /// What each value that is compared with one of `exclude` counts, because a comparison takes
+    /// time.
     private static let exclusionBytes = 16
     /// How a dependency names the element that belongs to its own.
     private static let eachSuffix = "[*]"
@@ -48,22 +49,22 @@ extension GraphAssembler {
             )
             return try addPlaceholder(at: position)
         }
+        guard indices[name] == nil else {
+            try register(name, at: position)
+            return try addPlaceholder(at: position)
+        }
         let nameKey = OperationKey.name.name
-        let template = Node(
-            .mapping(
-                entries.filter {
-                    !RepetitionReader.keys.contains($0.key) && (nameIsKey || $0.key != nameKey)
-                }
-            ),
-            at: position
-        )
+        let settings = entries.filter {
+            !RepetitionReader.keys.contains($0.key) && (nameIsKey || $0.key != nameKey)
+        }
+        let template = Node(.mapping(settings), at: position)
         let bytes =
             Self.elementBytes + Self.bytes(of: template)
             + Self.exclusionBytes * repetition.exclusionCount
         let problems = reader.fields.log.problems.count
         let first = operations.count
         for index in 0..<repetition.indexCount {
-            // What is left out takes time, too.
+            // Excluded combinations count as well, because finding them takes time.
             try parameters.count(bytes, at: position)
             guard let element = repetition.element(at: index) else { continue }
             parameters.set(repetition.variables, to: element.values)
@@ -78,11 +79,36 @@ extension GraphAssembler {
                     node
                 )
             }
-            // What is wrong with one element is wrong with all.
+            // Most mistakes are in all elements, so one report is enough.
             guard reader.fields.log.problems.count == problems else { break }
         }
         parameters.unset(repetition.variables)
-        try addGroup(name, of: first..<operations.count, at: position)
+        let elements = first..<operations.count
+        var common: (OperationDescription, OperationKeys) = (
+            OperationFields(directory: nil).description, []
+        )
+        if !elements.isEmpty {
+            common = (operations[first], keys[first])
+        } else if reader.fields.log.problems.count == problems {
+            common = try settingsOfEveryElement(settings, of: repetition)
+        }
+        try addGroup(name, of: elements, like: common, at: position)
+    }
+
+    /// Checks the settings of an operation without elements, except those that depend on the
+    /// values that an element would have.
+    private mutating func settingsOfEveryElement(
+        _ settings: [Node.Entry],
+        of repetition: Repetition
+    ) throws(Stop) -> (OperationDescription, OperationKeys) {
+        let fixed = settings.filter { entry in
+            let node = Node(.mapping([entry]), at: entry.keyPosition)
+            return !GraphParameters.hasReference(node, to: repetition.variables)
+        }
+        let node = Node(.mapping(fixed), at: .none)
+        let expanded = try parameters.expanded(node, reporting: &reader.fields)
+        let fields = try reader.partial(expanded?.entries ?? [], nameIsKey: true)
+        return (fields.description, fields.keys)
     }
 
     /// Reads `forEach` or `matrix`; `nil`: a problem was reported.
@@ -100,7 +126,7 @@ extension GraphAssembler {
         var entry = keys[0]
         guard let value = try expanded(entry.value) else { return nil }
         entry.value = value
-        let values = RepetitionReader(base: reader.base, parameters: parameters.names)
+        let values = RepetitionReader(base: reader.base, parameters: parameters)
         return entry.key == OperationKey.forEach.name
             ? try values.forEach(entry, reporting: &reader.fields)
             : try values.matrix(entry, reporting: &reader.fields)
@@ -114,7 +140,18 @@ extension GraphAssembler {
         at position: Position,
         _ node: Node
     ) throws(Stop) {
-        let place = element.values.first?.position ?? position
+        // With several variables, no value alone is the cause.
+        let values = element.values.map(\.position)
+        let place = values.count == 1 ? values[0] : position
+        guard element.label != Self.eachSuffix else {
+            return try reader.fields.log.report(
+                .invalidValue,
+                at: place,
+                "*",
+                "“*” cannot be the only value of an element, because \(text.quoted) means all"
+                    + " elements"
+            )
+        }
         if let index = indices[text], index >= first {
             return try reader.fields.log.report(
                 .duplicateOperation,
@@ -136,13 +173,14 @@ extension GraphAssembler {
     private mutating func addGroup(
         _ name: String,
         of elements: Range<Int>,
+        like element: (description: OperationDescription, keys: OperationKeys),
         at position: Position
     ) throws(Stop) {
         var group = OperationFields(directory: nil)
         group.description.name = name
         group.keys = .all
-        if let first = elements.first, keys[first].contains(.queue) {
-            group.description.queue = operations[first].queue
+        if element.keys.contains(.queue) {
+            group.description.queue = element.description.queue
         } else {
             group.keys.remove(.queue)
         }
@@ -170,7 +208,8 @@ extension GraphAssembler {
     ///
     /// The group succeeds if no element failed, so an operation with the default condition depends
     /// on the group alone: a thousand operations after a thousand need two thousand edges, not a
-    /// million. Any other condition is one on each element.
+    /// million. Any other condition is one on each element, and so is a dependency of an operation
+    /// that cancels its siblings.
     mutating func resolveGroups() throws(Stop) {
         guard !groups.isEmpty else { return }
         let written = sourceMap
@@ -207,7 +246,7 @@ extension GraphAssembler {
     ) throws(Stop) -> [Position] {
         let old = operations[index].dependencies
         let positions = old.indices.map { written.position(ofDependency: $0, of: index) }
-        guard old.contains(where: { groups[$0.name] != nil || $0.name.hasSuffix(Self.eachSuffix) })
+        guard old.contains(where: { groups[$0.name] != nil || Self.namesElements($0.name) })
         else { return positions }
         var new: [DependencyDescription] = []
         var conditions: [String: DependencyCondition] = [:]
@@ -237,6 +276,12 @@ extension GraphAssembler {
         return newPositions
     }
 
+    /// Whether a name has the form `render[*]`.
+    private static func namesElements(_ name: String) -> Bool {
+        name.utf8.count >= eachSuffix.utf8.count
+            && name.utf8.suffix(eachSuffix.utf8.count).elementsEqual(eachSuffix.utf8)
+    }
+
     /// The operations that a dependency means: all elements, one of them, or the one of the name.
     private mutating func names(
         meantBy dependency: DependencyDescription,
@@ -246,19 +291,19 @@ extension GraphAssembler {
     ) throws(Stop) -> [String] {
         let name = dependency.name
         if let group = groups[name], !group.elements.isEmpty,
-            dependency.condition != .unlessFailed
+            dependency.condition != .unlessFailed || operations[index].cancelSiblings
         {
             return group.elements.map { operations[$0].name }
         }
-        guard name.hasSuffix(Self.eachSuffix), indices[name] == nil else { return [name] }
-        let target = String(name.dropLast(Self.eachSuffix.count))
+        guard Self.namesElements(name), indices[name] == nil else { return [name] }
+        let target = String(Substring(name.utf8.dropLast(Self.eachSuffix.utf8.count)))
         guard let elements = groups[target]?.elements else {
             try reader.fields.log.report(
                 .unknownOperation,
                 at: position,
                 name,
-                "\(name.quoted) names elements of \(target.quoted), which has neither “forEach”"
-                    + " nor “matrix”"
+                "\(name.quoted) names elements of \(target.quoted), which is no repeated operation"
+                    + " of this file"
                     + (indices[target] == nil
                         ? Suggestion.hint(for: target, among: groups.keys.sorted()) : "")
             )
@@ -266,7 +311,7 @@ extension GraphAssembler {
         }
         guard let group else { return elements.map { operations[$0].name } }
         let own = operations[index].name
-        let element = target + own.dropFirst(group.count)
+        let element = target + Substring(own.utf8.dropFirst(group.utf8.count))
         guard indices[element] != nil else {
             try reader.fields.log.report(
                 .unknownOperation,

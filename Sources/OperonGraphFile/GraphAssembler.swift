@@ -199,11 +199,12 @@ struct GraphAssembler {
         // right.
         var fields = read ?? OperationFields(directory: nil)
         if case .command(var command) = fields.description.work {
-            try parameters.countVariables(at: position)
             if !variables.isEmpty {
+                try parameters.count(variables, at: position)
                 command.environment.merge(variables) { own, _ in own }
                 fields.description.work = .command(command)
             }
+            try parameters.countVariables(own: !command.environment.isEmpty, at: position)
         }
         try append(fields, at: position)
     }

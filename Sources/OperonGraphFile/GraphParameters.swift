@@ -14,6 +14,9 @@ struct GraphParameters {
     private static let inherited: Set = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
 
     private var values: [String: Node.Value] = [:]
+    /// Declared parameters whose value is missing or wrong, which was reported. A reference to one
+    /// is no further problem.
+    private var withoutValue: Set<String> = []
     /// The bytes that values have brought into the file so far, elements of lists included.
     private var expandedBytes = 0
     private let expandedBytesMax: Int
@@ -82,17 +85,22 @@ struct GraphParameters {
             return try fields.log.report(.invalidValue, at: entry.keyPosition, name, reason)
         }
         // A default may use the parameters before it.
+        withoutValue.insert(name)
         guard let settings = try expanded(entry.value, reporting: &fields) else { return }
         let declaration = try ParameterDeclaration(
             Node.Entry(key: name, keyPosition: entry.keyPosition, value: settings),
             reporting: &fields
         )
         guard let declaration else { return }
+        // A default is checked even if another value is given.
+        let fallback = try declaration.fallback.map { node throws(Stop) in
+            try declaration.value(of: node, reporting: &fields)
+        }
         let value: Node.Value?
         if let assigned {
             value = try declaration.value(of: assigned, reporting: &fields)
-        } else if let node = declaration.fallback {
-            value = try declaration.value(of: node, reporting: &fields)
+        } else if let fallback {
+            value = fallback
         } else {
             return try fields.log.report(
                 .missingKey,
@@ -103,6 +111,7 @@ struct GraphParameters {
             )
         }
         guard let value else { return }
+        withoutValue.remove(name)
         values[name] = value
         guard let text = Node(value, at: .none).text else { return }
         variables[name] = text
@@ -127,8 +136,7 @@ struct GraphParameters {
         return "\(name.quoted) cannot be the name of \(what): \(reason)"
     }
 
-    /// The names of all values.
-    var names: [String] { Array(values.keys) }
+    func has(_ name: String) -> Bool { values[name] != nil }
 
     // MARK: - Variables of repeated operations
 
@@ -258,6 +266,7 @@ struct GraphParameters {
             case .literal(let literal): result += literal
             case .reference(let name):
                 guard let value = values[name] else {
+                    guard !withoutValue.contains(name) else { return .string(text) }
                     try fields.log.report(
                         .invalidValue,
                         at: position,
@@ -277,9 +286,23 @@ struct GraphParameters {
 
     private static let literalHint = "a literal “${” is written “$${”"
 
+    /// What a dictionary takes for each variable, beside its text.
+    private static let entryBytes = 2 * MemoryLayout<String>.stride
+
     /// Counts the variables of one process.
-    mutating func countVariables(at position: Position) throws(Stop) {
-        try count(variableBytes, at: position)
+    ///
+    /// - Parameter own: The process has variables of its own. Then it has a dictionary of all of
+    ///   them; otherwise it shares one with other processes.
+    mutating func countVariables(own: Bool, at position: Position) throws(Stop) {
+        try count(variableBytes + (own ? variables.count * Self.entryBytes : 0), at: position)
+    }
+
+    /// Counts the variables of one element.
+    mutating func count(_ variables: [String: String], at position: Position) throws(Stop) {
+        let bytes = variables.reduce(0) { sum, variable in
+            sum + Self.entryBytes + variable.key.utf8.count + variable.value.utf8.count
+        }
+        try count(bytes, at: position)
     }
 
     /// A file of a few lines could otherwise become a graph of any size.
@@ -293,8 +316,8 @@ struct GraphParameters {
                     maximum: expandedBytesMax,
                     at: position,
                     "",
-                    "the values of parameters, each as often as it is used, make the graph too "
-                        + "large"
+                    "the elements of repeated operations and the values of parameters, each as "
+                        + "often as it is used, make the graph too large"
                 )
             )
         }
@@ -332,6 +355,26 @@ struct GraphParameters {
         case .sequence(let elements): elements.contains(where: hasDollar)
         case .mapping(let entries):
             entries.contains { $0.key.utf8.contains(dollar) || hasDollar($0.value) }
+        }
+    }
+
+    /// Whether a reference to one of these names is in the node.
+    static func hasReference(_ node: Node, to names: [String]) -> Bool {
+        switch node.value {
+        case .null, .bool, .number: false
+        case .string(let text): hasReference(text, to: names)
+        case .sequence(let elements): elements.contains { hasReference($0, to: names) }
+        case .mapping(let entries):
+            entries.contains {
+                hasReference($0.key, to: names) || hasReference($0.value, to: names)
+            }
+        }
+    }
+
+    private static func hasReference(_ text: String, to names: [String]) -> Bool {
+        guard text.utf8.contains(dollar), let pieces = pieces(of: text) else { return false }
+        return pieces.contains { piece in
+            if case .reference(let name) = piece { names.contains(name) } else { false }
         }
     }
 

@@ -71,8 +71,19 @@ struct OperationReader {
             try fields.mismatch(node, name, "a map with what the operation does")
             return nil
         }
-        var result = OperationFields(directory: base)
+        var result = try partial(entries, nameIsKey: nameIsKey)
         result.description.name = name
+        guard let work = try work(of: result, entries, at: node.position) else { return nil }
+        result.description.work = work
+        return result
+    }
+
+    /// Reads some of the entries of an operation.
+    mutating func partial(
+        _ entries: [Node.Entry],
+        nameIsKey: Bool
+    ) throws(Stop) -> OperationFields {
+        var result = OperationFields(directory: base)
         for entry in entries {
             guard let key = OperationKey.byName[entry.key], key != .name || !nameIsKey else {
                 try fields.unknownKey(entry, among: OperationKey.names.filter { $0 != "name" })
@@ -82,8 +93,6 @@ struct OperationReader {
             guard key != .name else { continue }
             try read(key, entry, into: &result)
         }
-        guard let work = try work(of: result, entries, at: node.position) else { return nil }
-        result.description.work = work
         return result
     }
 
@@ -97,8 +106,15 @@ struct OperationReader {
         result.keys.insert(key)
         let node = entry.value
         switch key {
-        // The assembler has read what repeats an operation.
-        case .name, .forEach, .matrix: break
+        case .name: break
+        // The assembler has taken out what repeats an operation.
+        case .forEach, .matrix:
+            try fields.log.report(
+                .misplacedKey,
+                at: entry.keyPosition,
+                entry.key,
+                "\(entry.key.quoted) must be written as it is, not as a value of a parameter"
+            )
         case .description:
             result.description.summary = try summary(node) ?? ""
         case .run, .command, .operation, .wait, .external:

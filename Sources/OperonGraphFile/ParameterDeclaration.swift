@@ -8,7 +8,7 @@ struct ParameterDeclaration {
     private let type: ParameterType
     /// The values that are allowed, in one spelling each; empty: all of the type.
     private var allowed: Set<String> = []
-    /// The same for people.
+    /// The allowed values as a message shows them.
     private var allowedText = ""
 
     /// How many allowed values a message lists.

@@ -43,7 +43,10 @@ enum ParameterType: String, CaseIterable {
         case .string: return .string(text)
         case .integer: return Int64(text).map { _ in .number(text: text) }
         case .number:
-            guard let json = JSONText.number(text), Double(json)?.isFinite == true else {
+            // Without a digit, or with a sign behind one, a text is no number in YAML or JSON.
+            guard case .number = YAMLScalar.resolved(text), let json = JSONText.number(text),
+                Double(json)?.isFinite == true
+            else {
                 return nil
             }
             return .number(text: text)

@@ -66,8 +66,8 @@ struct Repetition {
     /// The texts of the values of a variable.
     func texts(of variable: Int) -> RepetitionTexts { RepetitionTexts(lists[variable]) }
 
-    /// The number of comparisons for each index.
-    var exclusionCount: Int { excluded.count }
+    /// The number of values that are compared for each index.
+    var exclusionCount: Int { excluded.keys.reduce(0) { $0 + $1.count } }
 
     /// The number of indices of `element(at:)`.
     var indexCount: Int {

@@ -14,7 +14,7 @@ struct RepetitionReader {
     /// The directory to which files are relative; `nil`: none may be read.
     let base: String?
     /// The parameters of the file: no variable may have the name of one.
-    let parameters: [String]
+    let parameters: GraphParameters
 
     /// Reads the value of `forEach`; `nil`: a problem was reported.
     func forEach(
@@ -22,7 +22,7 @@ struct RepetitionReader {
         reporting fields: inout FieldReader
     ) throws(Stop) -> Repetition? {
         let name = Repetition.itemVariable
-        guard !parameters.contains(name) else {
+        guard !parameters.has(name) else {
             try fields.log.report(
                 .invalidValue,
                 at: entry.keyPosition,
@@ -68,7 +68,7 @@ struct RepetitionReader {
                     isZipped = try fields.bool(entry.value, "zip") ?? false
                 }
             } else if let reason = GraphParameters.reasonAgainst(entry.key, of: "a variable")
-                ?? (parameters.contains(entry.key)
+                ?? (parameters.has(entry.key)
                     ? "\(entry.key.quoted) is the name of a parameter already" : nil)
             {
                 try fields.log.report(.invalidValue, at: entry.keyPosition, entry.key, reason)
@@ -77,7 +77,12 @@ struct RepetitionReader {
             }
         }
         if fields.log.problems.count == problems, lists.isEmpty {
-            try fields.mismatch(entry.value, "matrix", "a map with at least one variable")
+            try fields.log.report(
+                .invalidValue,
+                at: entry.value.position,
+                "matrix",
+                "“matrix” has no variable; write at least one, such as “width: [320, 640]”"
+            )
         }
         if isZipped, let first = lists.first {
             for list in lists.dropFirst() where list.values.count != first.values.count {
@@ -251,6 +256,20 @@ struct RepetitionReader {
             )
             return false
         }
+        // No element could have a name with such a value. It also bounds what a comparison costs.
+        guard text.utf8.count <= fields.limits.nameBytes else {
+            try fields.log.report(
+                GraphFileError.Problem(
+                    limit: .nameBytes,
+                    value: text.utf8.count,
+                    maximum: fields.limits.nameBytes,
+                    at: node.position,
+                    text,
+                    "a value of \(key.quoted), which is a part of a name"
+                )
+            )
+            return false
+        }
         return true
     }
 
@@ -286,7 +305,11 @@ struct RepetitionReader {
             )
             return nil
         }
-        let source = ElementSource(base: base, valuesMax: fields.limits.operationsPerGraph)
+        let source = ElementSource(
+            base: base,
+            valuesMax: fields.limits.operationsPerGraph,
+            position: entry.value.position
+        )
         guard let texts = try texts(entry, in: source, reporting: &fields) else { return nil }
         let nodes = texts.map { Node(.string($0), at: entry.value.position) }
         for node in nodes {
@@ -301,35 +324,26 @@ struct RepetitionReader {
         in source: ElementSource,
         reporting fields: inout FieldReader
     ) throws(Stop) -> [String]? {
-        let found: Result<[String], ElementSource.Failure>
-        if entry.key == "lines" {
-            guard let path = try fields.text(entry.value, entry.key) else { return nil }
-            found = Result { () throws(ElementSource.Failure) in try source.lines(of: path) }
-        } else {
-            guard let patterns = try patterns(entry.value, reporting: &fields) else { return nil }
-            found = Result { () throws(ElementSource.Failure) in
-                try source.files(matching: patterns)
-            }
+        guard let names = try patterns(entry.value, entry.key, reporting: &fields) else {
+            return nil
         }
-        switch found {
-        case .success(let texts): return texts
-        case .failure(let failure):
-            try fields.log.report(
-                failure.code,
-                at: entry.value.position,
-                failure.thing,
-                failure.message
-            )
+        do throws(GraphFileError.Problem) {
+            return entry.key == "lines"
+                ? try source.lines(of: names[0]) : try source.files(matching: names)
+        } catch {
+            try fields.log.report(error)
             return nil
         }
     }
 
+    /// The path of `lines`, or the patterns of `files`; `nil`: a problem was reported.
     private func patterns(
         _ node: Node,
+        _ key: String,
         reporting fields: inout FieldReader
     ) throws(Stop) -> [String]? {
-        guard let elements = node.elements else {
-            return try fields.text(node, "files").map { [$0] }
+        guard key == "files", let elements = node.elements else {
+            return try fields.text(node, key).map { [$0] }
         }
         var patterns: [String] = []
         for element in elements {

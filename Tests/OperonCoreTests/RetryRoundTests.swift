@@ -62,7 +62,28 @@ struct RetryRoundTests {
         #expect(bench.outcome("other") == .failed(.exit(code: 1)))
     }
 
-    @Test func `many skipped operations of one chain cost one walk along it`() throws {
+    @Test(arguments: [[2, 1], [1, 2]] as [[UInt32]])
+    func `skipped operations are retried or refused in any order`(chosen: [UInt32]) throws {
+        var bench = SchedulerBench()
+        _ = try bench.submit([.nothing("z")])
+        let graph = try bench.submit([
+            .nothing("a"), .nothing("y"), .nothing("x", after: ["a", "y"]),
+        ])
+        try bench.request(
+            .dependencyAdded(bench.id("y"), on: bench.id("z"), .unlessFailed)
+        )
+        bench.join()
+        bench.finish("z", .failed(.exit(code: 1)))
+        bench.finish("a", .failed(.exit(code: 1)))
+
+        // What “y” was skipped for is in another graph.
+        #expect(throws: Refusal.self) { try bench.request(retry(graph, chosen)) }
+        try bench.request(retry(graph, [2]))
+        #expect(bench.effects.results.last?.affected == 2)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `many skipped operations of one chain cost one walk along it`() throws {
         var bench = SchedulerBench()
         bench.join()
         let count = 20_000

@@ -131,6 +131,26 @@ import Testing
         #expect(try dependencies(graph, "s") == ["r"])
     }
 
+    @Test func `without values the group still has the queue of its operation`() throws {
+        let graph = try read(
+            "operations: { r: { run: 'x ${item}', queue: fast, forEach: [] } }"
+        )
+        #expect(graph.operations.map(\.queue) == ["fast"])
+    }
+
+    @Test func `a name that is defined twice is told once`() {
+        let text = "operations: [{ name: r, run: x }, { name: r, run: x, forEach: 1..2 }]"
+        #expect(problem(text) == "1:43: operation “r” is defined twice, first in line 1")
+    }
+
+    @Test func `a parameter cannot repeat an operation`() {
+        let text = "parameters: { k: forEach }\noperations: { r: { run: x, '${k}': [1, 2] } }"
+        #expect(
+            problem(text)
+                == "2:28: “forEach” must be written as it is, not as a value of a parameter"
+        )
+    }
+
     // MARK: - Matrix
 
     @Test func `a matrix is the product, and the last variable changes fastest`() throws {
@@ -195,6 +215,17 @@ import Testing
         #expect(try dependencies(graph, "draw") == ["draw[b]", "draw[a]"])
     }
 
+    @Test func `an operation that cancels its siblings depends on each element`() throws {
+        let graph = try read(
+            """
+            operations:
+              a: { run: x, forEach: 1..2 }
+              b: { run: y, dependencies: [a], cancelSiblings: true }
+            """
+        )
+        #expect(try dependencies(graph, "b") == ["a[1]", "a[2]"])
+    }
+
     @Test func `an element is named like any operation`() throws {
         let graph = try read(
             """
@@ -255,156 +286,6 @@ import Testing
         #expect(try command(graph, "b[2]").arguments.last == "y 2")
     }
 
-    // MARK: - Lines and files
-
-    @Test func `lines and files are read beside the graph file`() throws {
-        let text = """
-            operations:
-              a: { run: x, forEach: { lines: list.txt } }
-              b: { run: x, forEach: { files: "*.t?t" } }
-              c: { run: x, matrix: { f: { files: ["n*", list.txt, list.txt] } } }
-            """
-        try Fixture.withFile("g.yaml", Array(text.utf8)) { path in
-            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-            try Data("two\r\n\none".utf8).write(to: directory.appendingPathComponent("list.txt"))
-            try Data().write(to: directory.appendingPathComponent("Z.txt"))
-            let graph = try GraphFile.read(path: path).graph
-            #expect(
-                graph.operations.map(\.name) == [
-                    "a[two]", "a[one]", "a", "b[Z.txt]", "b[list.txt]", "b", "c[f=list.txt]", "c",
-                ]
-            )
-        }
-    }
-
-    @Test func `files that cannot be read are named`() throws {
-        let text = """
-            operations:
-              a: { run: x, forEach: { lines: none.txt } }
-              b: { run: x, forEach: { files: none.txt } }
-              c: { run: x, forEach: { lines: bytes.txt } }
-            """
-        try Fixture.withFile("g.yaml", Array(text.utf8)) { path in
-            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-            try Data([0x61, 0x0A, 0xFF])
-                .write(to: directory.appendingPathComponent("bytes.txt"))
-            let error = #expect(throws: GraphFileError.self) { try GraphFile.read(path: path) }
-            let problems = error?.problems.map { "\($0.line):\($0.column): \($0.message)" }
-            #expect(
-                problems == [
-                    "2:34: “lines” “none.txt”: the file cannot be read: "
-                        + "No such file or directory",
-                    "3:34: “files” “none.txt”: there is no such file",
-                    "4:34: “lines” “bytes.txt”: line 2 is not UTF-8",
-                ]
-            )
-        }
-    }
-
-    @Test func `a coordinator reads no files for a client`() throws {
-        let text = "operations: { a: { run: x, forEach: { lines: /etc/passwd } } }"
-        let error = #expect(throws: GraphFileError.self) {
-            try GraphFileCodec().decode(
-                Array(text.utf8),
-                contentType: "application/yaml",
-                name: "g"
-            )
-        }
-        #expect(error?.problems.map(\.code) == [.unsupported])
-    }
-
-    // MARK: - Bounds
-
-    @Test func `a short text does not become a large graph in a coordinator`() throws {
-        let text = "operations: { a: { run: 'true', forEach: 1..100000 } }"
-        let error = #expect(throws: GraphFileError.self) {
-            try GraphFileCodec().decode(
-                Array(text.utf8),
-                contentType: "application/yaml",
-                name: "g"
-            )
-        }
-        #expect(error?.problems.map(\.limit) == [.graphFileBytes])
-        #expect(try read(text).operations.count == 100_001)
-    }
-
-    @Test(arguments: ["1..1048576", "1..9223372036854775806"])
-    func `a graph has a million operations at most`(range: String) {
-        let text = "operations: { a: { run: 'true', forEach: \(range) } }"
-        #expect(Fixture.problems(text, "g.yaml").map(\.limit) == [.operationsPerGraph])
-    }
-
-    @Test func `the error counts the group`() {
-        var limits = Limits()
-        limits.operationsPerGraph = 3
-        let text = "operations: { a: { run: x, forEach: 1..3 } }"
-        let problems = Fixture.problems(text, "g.yaml", limits).map(\.message)
-        #expect(problems.count == 1 && problems[0].contains("4 is over the limit of 3"))
-        let fits = "operations: { a: { run: x, forEach: 1..2 } }"
-        #expect(Fixture.problems(fits, "g.yaml", limits).isEmpty)
-    }
-
-    @Test func `a file has no more lines than a graph has operations`() throws {
-        let text = "operations: { a: { run: x, forEach: { lines: list.txt } } }"
-        try Fixture.withFile("g.yaml", Array(text.utf8)) { path in
-            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-            try Data("a\n\nb\nc".utf8).write(to: directory.appendingPathComponent("list.txt"))
-            var options = GraphFileOptions()
-            options.limits.operationsPerGraph = 2
-            let error = #expect(throws: GraphFileError.self) {
-                try GraphFile.read(path: path, options: options)
-            }
-            #expect(
-                error?.problems.map(\.message) == [
-                    "“lines” “list.txt” has more values than a graph has operations, 2"
-                ]
-            )
-        }
-    }
-
-    @Test func `a product that no integer counts is over the limit`() {
-        let range = "1..9000000000000"
-        let text = "operations: { a: { run: x, matrix: { a: \(range), b: \(range) } } }"
-        #expect(Fixture.problems(text, "g.yaml").map(\.limit) == [.operationsPerGraph])
-    }
-
-    @Test func `dependencies between groups count`() {
-        var limits = Limits()
-        limits.edgesPerGraph = 1_000
-        let text = """
-            operations:
-              a: { run: x, forEach: 1..100 }
-              b: { run: x, forEach: 1..100, dependencies: { a: finished } }
-            """
-        #expect(Fixture.problems(text, "g.yaml", limits).map(\.limit) == [.edgesPerGraph])
-    }
-
-    @Test func `what is left out, and each dependency, counts too`() throws {
-        let texts = [
-            "operations: { r: { run: x, matrix: { a: 1..100000, b: [1], exclude: [{ b: 1 }] } } }",
-            "operations: { a: { run: x, forEach: 1..2000 },"
-                + " b: { run: x, forEach: 1..2000, dependencies: { a: finished } } }",
-        ]
-        let limits = texts.map { text in
-            #expect(throws: GraphFileError.self) {
-                try GraphFileCodec().decode(
-                    Array(text.utf8),
-                    contentType: "application/yaml",
-                    name: "g"
-                )
-            }?.problems.map(\.limit)
-        }
-        #expect(limits == [[.graphFileBytes], [.graphFileBytes]])
-    }
-
-    @Test func `a matrix has 64 variables at most`() {
-        let values = (1...65).map { "v\($0): [0]" }.joined(separator: ", ")
-        #expect(
-            problem("operations: { r: { run: x, matrix: { \(values) } } }")
-                == "1:28: 65 variables are more than a matrix may have, 64"
-        )
-    }
-
     // MARK: - Mistakes
 
     @Test(arguments: [
@@ -461,7 +342,23 @@ import Testing
             2:24: “matrix” must be a map from variables to their values, not a list
             """
         ),
-        ("matrix: {}", "2:24: “matrix” must be a map with at least one variable, not a map"),
+        (
+            "matrix: {}",
+            "2:24: “matrix” has no variable; write at least one, such as “width: [320, 640]”"
+        ),
+        (
+            "forEach: [a, \"*\"]",
+            "2:29: “*” cannot be the only value of an element, because “r[*]” means all elements"
+        ),
+        ("matrix: { a: [1], b: [x, x] }", "2:3: two elements have the name “r[a=1,b=x]”"),
+        ("forEach: [], rnu: y", "2:29: unknown key “rnu”; did you mean “run”?"),
+        (
+            "forEach: [], timeout: soon, delay: \"${item}\"",
+            """
+            2:38: “timeout” must be a duration such as 500ms, 2s, 5m, 1h30m, 1d, or a number \
+            of seconds, not “soon”
+            """
+        ),
         (
             "matrix: { PATH: [1] }",
             """
@@ -523,7 +420,7 @@ import Testing
         (
             "s: { run: x, forEach: [1], dependencies: [\"q[*]\"] }",
             """
-            3:45: “q[*]” names elements of “q”, which has neither “forEach” nor “matrix”; \
+            3:45: “q[*]” names elements of “q”, which is no repeated operation of this file; \
             did you mean “r”?
             """
         ),
@@ -540,6 +437,13 @@ import Testing
             """
         ),
         ("\"r[2]\": { run: x }", "3:3: operation “r[2]” is defined twice, first in line 2"),
+        (
+            "s: { run: x, forEach: [a], dependencies: [\"q[*]\"] }",
+            """
+            3:45: “q[*]” names elements of “q”, which is no repeated operation of this file; \
+            did you mean “r”?
+            """
+        ),
     ])
     func `a dependency on elements is checked`(operation: String, message: String) {
         #expect(problem("operations:\n  r: { run: x, forEach: 1..2 }\n  \(operation)") == message)

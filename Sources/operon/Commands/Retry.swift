@@ -10,7 +10,8 @@ struct Retry: AsyncParsableCommand {
         discussion: """
             Without names, all failed operations of the graph run again, and with --cancelled the \
             cancelled ones too. With names, only these run again; the name of a skipped operation \
-            stands for what failed before it. Operations that succeeded do not run again.
+            stands for the failed or cancelled ones that caused the skip. Operations that \
+            succeeded do not run again.
             """
     )
 
