@@ -163,6 +163,29 @@ import Testing
         }
     }
 
+    @Test func `the name of a group runs the elements again that failed`() async throws {
+        try await Workspace.run { workspace in
+            let sweep = try workspace.write(
+                "sweep.yaml",
+                """
+                name: sweep
+                operations:
+                  r: { run: 'echo $item >> ledger; test -e fixed -o $item = a', forEach: [a, b, c] }
+                  other: { run: 'false' }
+                """
+            )
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", sweep, "--wait").end == .exit(1))
+
+            _ = try workspace.write("fixed", "")
+            let retried = try await up.operon("retry", "sweep/r")
+            #expect(retried.end == .exit(0), "\(retried.errors)")
+            // “other” failed, and was not named.
+            #expect(try await up.operon("wait", "sweep").end == .exit(1))
+            #expect(workspace.lines(of: "ledger").sorted() == ["a", "b", "b", "c", "c"])
+        }
+    }
+
     @Test func `dependencies, priorities and suspensions are as they were made, after each death`()
         async throws
     {
