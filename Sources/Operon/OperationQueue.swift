@@ -192,6 +192,29 @@ public final class OperationQueue: Sendable {
         return change
     }
 
+    /// How often its operations may start in the whole cluster; `nil`: as often as there is room.
+    ///
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
+    public var rate: StartRate? {
+        get async throws {
+            let view = try await view()
+            return view?.rate.flatMap { StartRate($0, burst: view?.burst) }
+        }
+    }
+
+    /// Sets how often its operations may start in the whole cluster; `nil` removes the rate.
+    ///
+    /// - Throws: ``OperonError`` with the code `invalid` for a rate out of its bounds, or if the
+    ///   request to the coordinator fails.
+    public func setRate(_ rate: StartRate?) async throws {
+        try await prepare()
+        var change = QueueChange()
+        change.rate = rate?.text
+        change.burst = rate?.burst
+        if rate == nil { change.hasNoRate = true }
+        try await set(change)
+    }
+
     /// Whether the queue is suspended and starts nothing.
     ///
     /// - Throws: ``OperonError`` if the request to the coordinator fails.

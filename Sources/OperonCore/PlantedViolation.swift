@@ -20,6 +20,10 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case ignoresQueueLimit
     /// Gives a key to more operations than may hold it.
     case ignoresKeyLimits
+    /// Starts operations of a queue without a token.
+    case ignoresRates
+    /// Begins with full buckets after a restart.
+    case forgetsRates
     /// Releases an operation at its first dependency.
     case releasesEarly
     /// Accepts messages from an old connection.

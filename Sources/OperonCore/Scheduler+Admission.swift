@@ -15,7 +15,7 @@ extension Scheduler {
         var eligible: [QueueTurn] = []
         for queue in ready.queues {
             visitCount += 1
-            if mayServe(queue) { eligible.append(turn(of: queue)) }
+            if mayServe(queue) { eligible.append(turn(of: queue)) } else { armRate(ofQueue: queue) }
         }
         var turns = Heap(eligible)
         while let queue = turns.popMin()?.queue {
@@ -24,13 +24,14 @@ extension Scheduler {
                 preconditionFailure("bestPlacement found it there")
             }
             ready.removeFirst(of: lane)
+            takeTokens(of: entry.operation, at: now, into: &effects)
             if let worker {
                 grant(entry.operation, to: worker, at: now, into: &effects)
             } else {
                 startExternal(entry.operation, at: now, into: &effects)
             }
             guard mayStartSomething else { return }
-            if mayServe(queue) { turns.insert(turn(of: queue)) }
+            if mayServe(queue) { turns.insert(turn(of: queue)) } else { armRate(ofQueue: queue) }
         }
     }
 
@@ -43,6 +44,8 @@ extension Scheduler {
     private func mayServe(_ queue: Int) -> Bool {
         ready.count(of: queue) > 0 && !queues[queue].isSuspended
             && (queues[queue].hasRoomForNew || configuration.violation == .ignoresQueueLimit)
+            && (queues[queue].bucket?.nextStart(at: lastEventAt) == nil
+                || configuration.violation == .ignoresRates)
     }
 
     /// Fair share: the queue that holds the fewest slots is next. Among equals it is the queue that
@@ -134,7 +137,7 @@ extension Scheduler {
     }
 
     /// Whether the worker could take the shortest possible operation.
-    private func mayHaveRoom(_ worker: WorkerState) -> Bool {
+    func mayHaveRoom(_ worker: WorkerState) -> Bool {
         worker.takesWork && worker.claim?.isOfHello != true && isWithinReach(worker)
             && worker.room.hasRoom(for: estimateMinimum, readAhead)
     }

@@ -75,6 +75,9 @@ extension Scheduler {
             guard key.holders.sorted() == same.holders.sorted() else {
                 return "key “\(key.name)” changed its holders"
             }
+            guard key.bucket?.rate == same.bucket?.rate else {
+                return "key “\(key.name)” changed its rate"
+            }
             guard key.limit == same.limit, key.isCommanded == same.isCommanded else {
                 return "key “\(key.name)” changed its limit from \(key.limit) to \(same.limit)"
             }

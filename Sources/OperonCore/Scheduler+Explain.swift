@@ -13,6 +13,11 @@ extension Scheduler {
         /// Its queue is at its limit: these operations have its places, and `more` beyond the first
         /// few.
         case queueLimit(String, maximum: Int, [OperationID], more: Int)
+        /// As many operations of its queue have started as the rate allows. The next may start
+        /// then.
+        case queueRate(String, StartRate, Timestamp)
+        /// The same for one of its keys.
+        case keyRate(String, StartRate, Timestamp)
         /// A pause before its first attempt.
         case notBefore(Due?)
         /// A pause before its next attempt, after a failure.
@@ -135,8 +140,14 @@ extension Scheduler {
             let (held, more) = inFlight(ofQueue: graph.queue(operation.index))
             reasons.append(.queueLimit(queue.name, maximum: maximum, held, more: more))
         }
+        if let bucket = queue.bucket, let next = bucket.nextStart(at: lastEventAt) {
+            reasons.append(.queueRate(queue.name, bucket.rate, next))
+        }
         for local in graph.policy(operation.index).keys {
             let key = keys[graph.keys[Int(local)]]
+            if let bucket = key.bucket, let next = bucket.nextStart(at: lastEventAt) {
+                reasons.append(.keyRate(key.name, bucket.rate, next))
+            }
             guard !key.hasRoom else { continue }
             let named = Array(key.holders.prefix(Self.namedInReasonMax))
             let more = key.holders.count - named.count

@@ -49,6 +49,7 @@ extension Scheduler {
             let holders = inFlightByState(in: graph.queue(operation.index))
             return name == queue.name && maximum == queue.maximum && holders.count >= maximum
                 && holders.isSuperset(of: named) && holders.count == named.count + more
+        case .queueRate, .keyRate: return isRate(reason, of: operation)
         case .notBefore(let due):
             return graph.operations.retries[index] == 0 && isAwaited(operation, due)
         case .retryAt(let due):
@@ -97,6 +98,26 @@ extension Scheduler {
         case .disconnected: return !isConnected
         case .leaving: return isLeaving
         }
+    }
+
+    private func isRate(_ reason: Reason, of operation: OperationID) -> Bool {
+        switch reason {
+        case .queueRate(let name, _, let next):
+            name == queues[graphs.queue(of: operation)].name
+                && isRateArmed(.queue(name), at: next)
+        case .keyRate(let name, _, let next):
+            keyNames(of: operation).contains(name) && next > lastEventAt
+        case _: false
+        }
+    }
+
+    /// Nothing is armed while no worker has room: the next operation that ends wakes the scheduler.
+    private func isRateArmed(_ scope: RateScope, at next: Timestamp) -> Bool {
+        let armed = deadlines.unordered.contains {
+            if case .rate(scope) = $0.kind { $0.time == next } else { false }
+        }
+        return next > lastEventAt
+            && (armed || !isConnected || !workers.contains(where: mayHaveRoom))
     }
 
     private func isAwaiting(_ operation: OperationID, _ named: [OperationID], _ more: Int) -> Bool {
@@ -162,6 +183,8 @@ extension Scheduler.Reason {
         case graphSuspended
         case queueSuspended
         case queueLimit
+        case queueRate
+        case keyRate
         case notBefore
         case retryAt
         case notYet
@@ -189,6 +212,8 @@ extension Scheduler.Reason {
         case .graphSuspended: .graphSuspended
         case .queueSuspended: .queueSuspended
         case .queueLimit: .queueLimit
+        case .queueRate: .queueRate
+        case .keyRate: .keyRate
         case .notBefore: .notBefore
         case .retryAt: .retryAt
         case .notYet: .notYet

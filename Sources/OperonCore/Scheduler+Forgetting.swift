@@ -104,7 +104,7 @@ extension Scheduler {
     /// Whether the timer belongs to a dropped graph.
     func isGone(_ kind: Deadline.Kind) -> Bool {
         switch kind {
-        case .lease, .probe, .patience: false
+        case .lease, .probe, .patience, .rate: false
         case .release(let operation), .deadline(let operation), .timeout(let operation, _):
             isGone(operation.graph)
         case .resume(.operation(let operation), _): isGone(operation.graph)

@@ -3,14 +3,19 @@ import OperonModel
 
 // Keys: taking and freeing them, and the operations that wait for them.
 extension Scheduler {
-    /// The first key of the operation that has no room.
+    /// The first key of the operation that has no room, or no token.
     func heldKey(of operation: OperationID) -> Int? {
         guard graphs.rule(of: operation).hasKeys else { return nil }
         for local in graphs.policy(of: operation).keys {
             let key = graphs[operation.graph].keys[Int(local)]
-            if !keys[key].hasRoom, configuration.violation != .ignoresKeyLimits { return key }
+            if !isFree(key), configuration.violation != .ignoresKeyLimits { return key }
         }
         return nil
+    }
+
+    /// Whether the key can be taken now.
+    func isFree(_ key: Int) -> Bool {
+        keys[key].hasRoom && keys[key].bucket?.nextStart(at: lastEventAt) == nil
     }
 
     mutating func takeKeys(of operation: OperationID) {
@@ -35,6 +40,7 @@ extension Scheduler {
             parked.heap.insert(entry)
             keys[key].parked.append(parked)
         }
+        armRate(ofKey: key)
     }
 
     /// The most urgent parked operation of each lane competes again. One alone would not be enough:
@@ -45,7 +51,7 @@ extension Scheduler {
     }
 
     mutating func offer(_ key: Int) {
-        guard keys[key].hasRoom else { return }
+        guard isFree(key) else { return armRate(ofKey: key) }
         for place in keys[key].parked.indices { unpark(place, of: key) }
         keys[key].parked.removeAll { $0.heap.isEmpty }
     }
@@ -70,7 +76,7 @@ extension Scheduler {
         guard rule.hasKeys else { return }
         for local in graphs.policy(of: operation).keys {
             let key = graphs[operation.graph].keys[Int(local)]
-            guard keys[key].hasRoom,
+            guard isFree(key),
                 let place = keys[key].parked.firstIndex(where: { $0.lane == rule.lane })
             else { continue }
             unpark(place, of: key)
@@ -83,7 +89,9 @@ extension Scheduler {
 struct KeyState: Sendable {
     let name: String
     var limit = 1
-    /// A command set the limit, so limits in later graphs are ignored.
+    /// How often operations that hold it may start; `nil`: any number may.
+    var bucket: StartBucket?
+    /// A command set the limit and the rate, so those in later graphs are ignored.
     var isCommanded = false
     /// How many graphs name it.
     var users = 0

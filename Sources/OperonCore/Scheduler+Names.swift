@@ -120,7 +120,7 @@ extension Scheduler {
 
     mutating func forgetIfUnused(key number: Int) {
         guard keys[number].users == 0, !keys[number].isFree, !keys[number].isCommanded,
-            keys[number].limit == KeyState(name: "").limit
+            keys[number].limit == KeyState(name: "").limit, keys[number].bucket == nil
         else { return }
         keyNumbers[keys[number].name] = nil
         keys[number] = KeyState(name: "", isFree: true)
@@ -179,6 +179,7 @@ extension Scheduler {
 extension QueueState {
     /// Whether it has default settings.
     fileprivate var hasNoSettings: Bool {
-        maximum == nil && suspension == nil && priority == .normal && commanded.isEmpty
+        maximum == nil && suspension == nil && priority == .normal && bucket == nil
+            && commanded.isEmpty
     }
 }

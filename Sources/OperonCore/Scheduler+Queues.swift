@@ -138,6 +138,7 @@ extension Scheduler {
         }
         queues[queue].commanded = []
         queues[queue].maximum = nil
+        queues[queue].bucket = nil
         setSuspended(queue: queue, nil, at: now, into: &effects)
         setPriority(of: queue, to: .normal)
         effects.records.append(.queueReset(name))
@@ -152,6 +153,7 @@ extension Scheduler {
             return
         }
         keys[key].isCommanded = false
+        keys[key].bucket = nil
         setLimit(ofKey: key, to: KeyState(name: name).limit)
         effects.records.append(.keyReset(name))
         effects.results.append(result(of: keys[key].holders))
@@ -178,8 +180,9 @@ extension Scheduler {
         }
         let key = keyNumber(settings.name)
         keys[key].isCommanded = true
-        setLimit(ofKey: key, to: settings.limit)
         effects.records.append(.keyLimit(settings, byCommand: true))
+        setRate(.key(settings.name), settings.rate, byCommand: true, into: &effects)
+        setLimit(ofKey: key, to: settings.limit)
         effects.results.append(result(of: keys[key].holders))
     }
 
@@ -195,13 +198,18 @@ extension Scheduler {
     mutating func defineKeys(of compiled: CompiledGraph, into effects: inout Effects) {
         for settings in compiled.keyLimits {
             // A key that nothing has named has room for one holder anyway.
-            if keyNumbers[settings.name] == nil, settings.limit == KeyState(name: "").limit {
+            if keyNumbers[settings.name] == nil, settings == KeySettings(name: settings.name) {
                 continue
             }
             let key = keyNumber(settings.name)
-            guard !keys[key].isCommanded, keys[key].limit != settings.limit else { continue }
+            guard !keys[key].isCommanded else { continue }
+            if keys[key].limit != settings.limit {
+                effects.records.append(.keyLimit(settings, byCommand: false))
+            }
+            if keys[key].bucket?.rate != settings.rate {
+                setRate(.key(settings.name), settings.rate, byCommand: false, into: &effects)
+            }
             setLimit(ofKey: key, to: settings.limit)
-            effects.records.append(.keyLimit(settings, byCommand: false))
         }
     }
 }
@@ -262,6 +270,11 @@ extension Scheduler {
         }
         if settings.priority != .normal, !queues[queue].commanded.contains(.priority) {
             setPriority(of: queue, to: settings.priority)
+        }
+        if let rate = settings.rate, rate != queues[queue].bucket?.rate,
+            !queues[queue].commanded.contains(.rate)
+        {
+            setRate(.queue(settings.name), rate, byCommand: false, into: &effects)
         }
         if settings.isSuspended, !queues[queue].commanded.contains(.suspension),
             !queues[queue].isSuspended

@@ -30,8 +30,8 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
 // | `outer`, and dependencies taken away | the contents, and the changes since |
 // | `parked`, `inLane`, `ready` | each ready operation starts in its lane, and admission parks it |
-// | `QueueState` | `StoredQueue`; `inFlight` is counted, `servedAt` begins anew |
-// | `KeyState` | `StoredKey` |
+// | `QueueState` | `StoredQueue`, `StoredRate`; `inFlight` is counted, `servedAt` begins anew |
+// | `KeyState` | `StoredKey`, `StoredRate` |
 // | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |
 // | | the limit of its queue |
 // | deadlines, pauses | armed again |
@@ -68,6 +68,7 @@ extension Scheduler {
             keys[number].limit = key.settings.limit
             keys[number].isCommanded = key.isCommanded
         }
+        for rate in state.rates { restore(rate, at: now) }
         for (place, stored) in state.graphs.enumerated() {
             let compiled = compiled[place]
             guard Int(stored.id.rawValue) >= graphs.count else {

@@ -50,6 +50,7 @@ extension Scheduler {
         case .resume(let suspended, let until):
             resumeDue(suspended, until: until, at: now, into: &effects)
         case .idle(let graph): idleDue(graph, at: now, into: &effects)
+        case .rate(let scope): rateDue(scope)
         }
     }
 
@@ -67,7 +68,7 @@ extension Scheduler {
     private func isAwaited(_ kind: Deadline.Kind) -> Bool {
         if isGone(kind) { return false }
         return switch kind {
-        case .lease, .probe, .patience: true
+        case .lease, .probe, .patience, .rate: true
         case .release(let operation): exists(operation) && delay(of: operation) != nil
         case .deadline(let operation): exists(operation) && state(of: operation) != .finished
         case .timeout(let operation, let ordinal): externals[operation]?.ordinal == ordinal
@@ -219,6 +220,8 @@ struct Deadline: Comparable, Sendable {
         case timeout(OperationID, ordinal: UInt32)
         case resume(Suspended, until: WallTime)
         case idle(GraphID)
+        /// A queue or a key has a token again.
+        case rate(RateScope)
     }
 
     enum Suspended: Sendable {

@@ -97,6 +97,7 @@ extension Scheduler {
             maximum: queue.maximum,
             priority: queue.priority,
             isSuspended: queue.isSuspended,
+            rate: queue.bucket?.rate,
             ready: ready.count(of: number),
             inFlight: queue.inFlight,
             unfinished: queue.unfinished
@@ -186,7 +187,11 @@ extension Scheduler {
 
     private func status(ofKey key: Int, _ waiting: Int) -> KeyStatus {
         KeyStatus(
-            settings: KeySettings(name: keys[key].name, limit: keys[key].limit),
+            settings: KeySettings(
+                name: keys[key].name,
+                limit: keys[key].limit,
+                rate: keys[key].bucket?.rate
+            ),
             holders: keys[key].holders,
             waiting: waiting
         )
@@ -262,6 +267,7 @@ extension Scheduler {
         package let maximum: Int?
         package let priority: QueuePriority
         package let isSuspended: Bool
+        package let rate: StartRate?
         package let ready: Int
         package let inFlight: Int
         package let unfinished: Int

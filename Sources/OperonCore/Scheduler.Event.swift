@@ -13,6 +13,8 @@ extension Scheduler {
         /// A client set the limit of a queue. `nil`: no limit besides the number of slots. A queue
         /// that does not exist yet is created.
         case queueLimitSet(queue: String, maximum: Int?)
+        /// `nil` removes the rate.
+        case queueRateSet(queue: String, StartRate?)
         /// A client set the priority of operations that name none. Waiting operations follow it,
         /// unless a command gave them a priority of their own.
         case queuePrioritySet(queue: String, QueuePriority)

@@ -108,7 +108,7 @@ package struct Scheduler: Sendable {
         case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
             .dependencyRemoved, .retryRequested, .completionRequested, .drainRequested,
-            .keyLimitSet, .queueReset, .keyReset:
+            .keyLimitSet, .queueReset, .keyReset, .queueRateSet:
             command(event, at: now, into: &effects)
         case .graphsForgotten(let graphs): forget(graphs)
         case .workerMessage(let envelope):
@@ -149,6 +149,8 @@ package struct Scheduler: Sendable {
             setLimit(of: queue, to: maximum, into: &effects)
         case .queuePrioritySet(let queue, let priority):
             setPriority(ofQueue: queue, to: priority, into: &effects)
+        case .queueRateSet(let queue, let rate):
+            setRate(ofQueue: queue, to: rate, into: &effects)
         case .keyLimitSet(let settings): setLimit(ofKey: settings, into: &effects)
         case .queueReset(let name): resetQueue(name, at: now, into: &effects)
         case .keyReset(let name): resetKey(name, into: &effects)

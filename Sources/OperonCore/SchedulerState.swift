@@ -137,6 +137,8 @@ struct QueueState: Sendable {
     var suspension: Suspension?
     var isSuspended: Bool { suspension != nil }
     var priority: QueuePriority = .normal
+    /// How often its operations may start; `nil`: any number may.
+    var bucket: StartBucket?
     var commanded: QueueCommands = []
     /// How many policy rules of graphs name it.
     var users = 0
@@ -160,6 +162,7 @@ struct QueueState: Sendable {
         var settings = QueueSettings(name: name, maxConcurrentOperationCount: maximum)
         settings.isSuspended = isSuspended
         settings.priority = priority
+        settings.rate = bucket?.rate
         return settings
     }
 

@@ -152,6 +152,38 @@ struct FieldReader {
         return value
     }
 
+    /// Reads `rate` and `burst`; `nil`: there is no rate, or a problem was reported.
+    mutating func rate(_ settings: [Node.Entry]) throws(Stop) -> StartRate? {
+        let burst = settings.first { $0.key == "burst" }
+        guard let entry = settings.first(where: { $0.key == "rate" }), !entry.value.isNull else {
+            if let burst {
+                try log.report(
+                    .missingKey,
+                    at: burst.keyPosition,
+                    burst.key,
+                    "“burst” needs a “rate”"
+                )
+            }
+            return nil
+        }
+        var count: Int?
+        if let burst {
+            count = try self.count(burst.value, "burst", from: 1, through: StartRate.countMax)
+            guard count != nil else { return nil }
+        }
+        guard let rate = entry.value.text.flatMap({ StartRate($0, burst: count) }) else {
+            try mismatch(entry.value, "rate", StartRate.hint)
+            return nil
+        }
+        do throws(Refusal) {
+            try rate.check("rate")
+        } catch {
+            try log.report(.invalidValue, at: entry.value.position, rate.text, error.description)
+            return nil
+        }
+        return rate
+    }
+
     mutating func number(
         _ node: Node,
         _ key: String,

@@ -272,7 +272,9 @@ struct GraphAssembler {
 
     // MARK: - Queues
 
-    private static let queueKeys = ["maxConcurrentOperationCount", "isSuspended", "priority"]
+    private static let queueKeys = [
+        "maxConcurrentOperationCount", "isSuspended", "priority", "rate", "burst",
+    ]
 
     private mutating func readQueues(_ node: Node) throws(Stop) {
         for entry in try namedEntries(node, "queues", .queues, limits.queues) {
@@ -343,9 +345,11 @@ struct GraphAssembler {
                 queue.isSuspended = try reader.fields.bool(node, setting.key) ?? false
             case "priority":
                 queue.priority = try reader.fields.priority(node, setting.key) ?? .normal
+            case "rate", "burst": break
             default: try reader.fields.unknownKey(setting, among: Self.queueKeys)
             }
         }
+        queue.rate = try reader.fields.rate(settings)
         return queue
     }
 
@@ -365,7 +369,9 @@ struct GraphAssembler {
         var key = KeySettings(name: name)
         for setting in settings {
             guard setting.key == "limit" else {
-                try reader.fields.unknownKey(setting, among: ["limit"])
+                if setting.key != "rate", setting.key != "burst" {
+                    try reader.fields.unknownKey(setting, among: ["limit", "rate", "burst"])
+                }
                 continue
             }
             let limit = try reader.fields.count(
@@ -376,6 +382,7 @@ struct GraphAssembler {
             )
             key.limit = limit ?? 1
         }
+        key.rate = try reader.fields.rate(settings)
         return key
     }
 

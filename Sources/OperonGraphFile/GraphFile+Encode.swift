@@ -120,12 +120,22 @@ struct GraphWriter {
         }
         if queue.isSuspended { raw("isSuspended", "true") }
         if queue.priority != .normal { text("priority", queue.priority.name) }
+        if let rate = queue.rate { write(rate) }
         end()
     }
 
     private mutating func write(_ key: KeySettings) {
         JSONString.append(key.name, to: &out)
-        out += ": {\"limit\": \(key.limit)}".utf8
+        out += ": ".utf8
+        begin()
+        raw("limit", String(key.limit))
+        if let rate = key.rate { write(rate) }
+        end()
+    }
+
+    private mutating func write(_ rate: StartRate) {
+        text("rate", rate.text)
+        raw("burst", String(rate.burst))
     }
 
     private mutating func write(_ operation: OperationDescription) {

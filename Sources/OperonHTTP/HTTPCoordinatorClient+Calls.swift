@@ -222,7 +222,7 @@ extension HTTPCoordinatorClient {
     }
 
     package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
-        try await value(Ask(.PUT, "keys", settings.name).with(json: ["limit": settings.limit]))
+        try await value(Ask(.PUT, "keys", settings.name).with(json: KeyBody(settings)))
     }
 
     package func resetKey(_ name: String) async throws(ClientError) -> KeyView {

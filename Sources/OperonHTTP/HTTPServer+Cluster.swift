@@ -61,8 +61,7 @@ extension HTTPServer {
             .json(try await call.client.key(call.key))
         },
         Route("PUT", "/v1/keys/{key}", .operate, body: .json(isRequired: true)) { call in
-            let limit = try call.json(KeyBody.self).limit
-            let settings = KeySettings(name: call.key, limit: limit)
+            let settings = try call.json(KeyBody.self).settings(of: call.key)
             return .json(try await call.client.setKey(settings))
         },
         Route("POST", "/v1/keys/{key}/reset", .operate) { call in

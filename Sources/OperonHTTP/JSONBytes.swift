@@ -210,22 +210,45 @@ struct QueueBody: Decodable {
     let change: QueueChange
 
     init(from decoder: any Decoder) throws {
-        let names = ["maxConcurrentOperationCount", "isUnlimited", "priority"]
+        let names = [
+            "maxConcurrentOperationCount", "isUnlimited", "priority", "rate", "burst", "hasNoRate",
+        ]
         let fields = try StrictFields(decoder, names)
         var change = QueueChange()
         change.maxConcurrentOperationCount = try fields.optional(Int.self, names[0])
         change.isUnlimited = try fields.optional(Bool.self, names[1])
         change.priority = try fields.optional(QueuePriority.self, names[2])
+        change.rate = try fields.optional(String.self, names[3])
+        change.burst = try fields.optional(Int.self, names[4])
+        change.hasNoRate = try fields.optional(Bool.self, names[5])
         self.change = change
     }
 }
 
-struct KeyBody: Decodable {
+struct KeyBody: Codable {
     let limit: Int
+    let rate: String?
+    let burst: Int?
+
+    init(_ settings: KeySettings) {
+        limit = settings.limit
+        rate = settings.rate?.text
+        burst = settings.rate?.burst
+    }
 
     init(from decoder: any Decoder) throws {
-        let fields = try StrictFields(decoder, ["limit"])
+        let fields = try StrictFields(decoder, ["limit", "rate", "burst"])
         limit = try fields.required(Int.self, "limit")
+        rate = try fields.optional(String.self, "rate")
+        burst = try fields.optional(Int.self, "burst")
+    }
+
+    func settings(of name: String) throws(ClientError) -> KeySettings {
+        if rate == nil, burst != nil { throw ClientError(.invalid, "A burst needs a rate.") }
+        let rate = try rate.map { text throws(ClientError) in
+            try StartRate.read(text, burst: burst)
+        }
+        return KeySettings(name: name, limit: limit, rate: rate)
     }
 }
 

@@ -139,7 +139,9 @@ extension ClusterEvent {
         case .keyReset(let name):
             self.init(.keySet, at: at)
             key = name
-        case .queueDefined, .keyLimit, .delayed, .deadlinePassed: return nil
+        case .rateSet(.queue(let name), _, byCommand: true):
+            self.init(.queueSet, at: at, queue: name)
+        case .queueDefined, .keyLimit, .rateSet, .rateUsed, .delayed, .deadlinePassed: return nil
         }
     }
 

@@ -27,6 +27,7 @@ extension GraphDescription {
 extension QueueSettings {
     package func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "queue")
+        try rate?.check("rate of queue “\(name)”")
         guard let maximum = maxConcurrentOperationCount else { return }
         let field = "queue “\(name)”: maxConcurrentOperationCount"
         guard maximum >= 0 else { throw .invalid(field: field, why: "\(maximum) is negative") }
@@ -38,6 +39,7 @@ extension QueueSettings {
 extension KeySettings {
     package func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "key")
+        try rate?.check("rate of key “\(name)”")
         let field = "limit of key “\(name)”"
         guard limit >= 1 else { throw .invalid(field: field, why: "\(limit) is below 1") }
         guard limit > Limits.concurrencyMax else { return }

@@ -189,6 +189,8 @@ public struct QueueSettings: Hashable, Sendable, Codable {
     public var isSuspended: Bool = false
     /// The default for operations that set no priority.
     public var priority: QueuePriority = .normal
+    /// How often its operations may start; `nil`: as often as there is room.
+    public var rate: StartRate?
 
     /// The name of the queue for operations that name none.
     public static let defaultName = "default"
@@ -206,10 +208,13 @@ public struct KeySettings: Hashable, Sendable, Codable {
     public var name: String
     /// How many operations may hold the key at a time; 1 or more.
     public var limit: Int
+    /// How often operations that hold the key may start; `nil`: as often as there is room.
+    public var rate: StartRate?
 
-    /// Creates settings for a key with this limit.
-    public init(name: String, limit: Int = 1) {
+    /// Creates settings for a key with this limit and rate.
+    public init(name: String, limit: Int = 1, rate: StartRate? = nil) {
         self.name = name
         self.limit = limit
+        self.rate = rate
     }
 }

@@ -79,6 +79,11 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     /// How many operations may hold a key. A graph sets this, or a command, which overrides all
     /// later graphs.
     case keyLimit(KeySettings, byCommand: Bool)
+    /// How often operations of a queue, or those that hold a key, may start; `nil`: as often as
+    /// there is room. A graph sets this, or a command, which overrides all later graphs.
+    case rateSet(RateScope, StartRate?, byCommand: Bool)
+    /// An operation started. The bucket of the rate is full again at this time.
+    case rateUsed(RateScope, fullAt: WallTime)
     /// The queue or the key has no settings any more.
     case queueReset(String)
     case keyReset(String)

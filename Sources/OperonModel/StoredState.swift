@@ -175,6 +175,8 @@ package struct StoredState: Sendable {
     package var queues: [StoredQueue] = []
     /// The keys whose limit was set.
     package var keys: [StoredKey] = []
+    /// The rates of queues and keys.
+    package var rates: [StoredRate] = []
     /// Attempts that were granted and have not ended, oldest first.
     package var inFlight: [StoredInFlight] = []
     /// The number of the last event; 0: there was none.
@@ -262,6 +264,7 @@ package struct QueueCommands: OptionSet, Hashable, Sendable {
     package static let limit = QueueCommands(rawValue: 1)
     package static let priority = QueueCommands(rawValue: 2)
     package static let suspension = QueueCommands(rawValue: 4)
+    package static let rate = QueueCommands(rawValue: 8)
 }
 
 package struct StoredQueue: Hashable, Sendable {
@@ -306,6 +309,21 @@ package struct StoredKey: Hashable, Sendable {
 
     /// Whether the key has its initial settings, so that a store need not keep it.
     package var hasNoSettings: Bool { self == StoredKey(settings.name) }
+}
+
+/// The rate of a queue or a key.
+package struct StoredRate: Hashable, Sendable {
+    package var scope: RateScope
+    /// `nil`: it has none, so a store need not keep it.
+    package var rate: StartRate?
+    /// When the bucket is full again; `nil`: nothing has started yet.
+    package var fullAt: WallTime?
+
+    package init(_ scope: RateScope, _ rate: StartRate? = nil, fullAt: WallTime? = nil) {
+        self.scope = scope
+        self.rate = rate
+        self.fullAt = fullAt
+    }
 }
 
 package struct StoredInFlight: Hashable, Sendable {

@@ -247,7 +247,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
-        "leaving", "awaits", "awaitsSlot", "awaitsCompletion", "notYet",
+        "leaving", "awaits", "awaitsSlot", "awaitsCompletion", "notYet", "queueRate", "keyRate",
     ]
 }
 
@@ -276,6 +276,10 @@ package struct QueueView: Hashable, Sendable, Codable {
     package var priority: QueuePriority
     package var suspension: SuspensionView?
     package var isSuspended: Bool
+    /// How often its operations may start, such as `10/s`; `nil`: as often as there is room.
+    package var rate: String?
+    /// How many may start at once after a pause; only with a rate.
+    package var burst: Int?
     package var ready: Int
     /// Operations that are dispatched or executing.
     package var inFlight: Int
@@ -307,6 +311,12 @@ package struct QueueChange: Hashable, Sendable, Codable {
     /// Removes the limit; not together with `maxConcurrentOperationCount`.
     package var isUnlimited: Bool?
     package var priority: QueuePriority?
+    /// A rate such as `10/s`.
+    package var rate: String?
+    /// Only together with `rate`.
+    package var burst: Int?
+    /// Removes the rate; not together with `rate`.
+    package var hasNoRate: Bool?
 
     package init() {}
 }
@@ -317,6 +327,11 @@ package struct KeyView: Hashable, Sendable, Codable {
     /// How many operations may hold the key at a time. Operations that hold it when the limit is
     /// lowered keep it.
     package var limit: Int
+    /// How often operations that hold the key may start, such as `10/s`; `nil`: as often as there
+    /// is room.
+    package var rate: String?
+    /// How many may start at once after a pause; only with a rate.
+    package var burst: Int?
     /// How many operations hold the key.
     package var held: Int
     /// How many ready operations need the key.

@@ -24,6 +24,8 @@ package struct StoreChanges: Sendable {
     package private(set) var open: [OperationID: AttemptID?] = [:]
     package private(set) var queues: [String: StoredQueue] = [:]
     package private(set) var keys: [String: StoredKey] = [:]
+    /// A rate of `nil`: there is none any more.
+    package private(set) var rates: [RateScope: StoredRate] = [:]
     /// In the order of the records.
     package private(set) var dependencyChanges: [StoreRecord] = []
     /// `nil`: the stored output is dropped.
@@ -55,6 +57,7 @@ package struct StoreChanges: Sendable {
         swap(&open, &rows.open)
         swap(&queues, &rows.queues)
         swap(&keys, &rows.keys)
+        swap(&rates, &rows.rates)
         self.rows = rows
         for record in batch.records { try apply(record, of: batch) }
         guard contents.count == batch.graphs.count else {
@@ -73,7 +76,8 @@ package struct StoreChanges: Sendable {
 
     package var isEmpty: Bool {
         graphs.isEmpty && operations.isEmpty && attempts.isEmpty && queues.isEmpty
-            && keys.isEmpty && dependencyChanges.isEmpty && outputs.isEmpty && logs.isEmpty
+            && keys.isEmpty && rates.isEmpty && dependencyChanges.isEmpty && outputs.isEmpty
+            && logs.isEmpty
             && events.isEmpty && workers.isEmpty
     }
 
@@ -119,8 +123,19 @@ package struct StoreChanges: Sendable {
         case .keyLimit(let settings, let byCommand):
             let isCommanded = byCommand || keys[settings.name]?.isCommanded == true
             keys[settings.name] = StoredKey(settings, isCommanded: isCommanded)
-        case .queueReset(let queue): queues[queue] = StoredQueue(name: queue)
-        case .keyReset(let key): keys[key] = StoredKey(key)
+        case .rateSet(let scope, let rate, let byCommand):
+            rates[scope, default: StoredRate(scope)].rate = rate
+            if byCommand, case .queue(let name) = scope {
+                change(name) { $0.commanded.insert(.rate) }
+            }
+        case .rateUsed(let scope, let fullAt):
+            rates[scope, default: StoredRate(scope)].fullAt = fullAt
+        case .queueReset(let queue):
+            queues[queue] = StoredQueue(name: queue)
+            rates[.queue(queue)] = StoredRate(.queue(queue))
+        case .keyReset(let key):
+            keys[key] = StoredKey(key)
+            rates[.key(key)] = StoredRate(.key(key))
         case .reopened(let operation): try reopen(operation)
         case .dependencyAdded(let operation, let other, _):
             try change(operation) { _ in }

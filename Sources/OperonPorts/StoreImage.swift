@@ -52,6 +52,7 @@ package struct StoreImage: Sendable {
     private var open: [OperationID: AttemptID] = [:]
     private var queues: [String: StoredQueue] = [:]
     private var keys: [String: StoredKey] = [:]
+    private var rates: [RateScope: StoredRate] = [:]
     private var workers: [Incarnation: String] = [:]
     private var kept: [StoredEvent] = []
     package private(set) var lastEvent: UInt64 = 0
@@ -99,6 +100,7 @@ package struct StoreImage: Sendable {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
         }
         for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
+        for rate in changes.rates.values { rates[rate.scope] = rate.rate == nil ? nil : rate }
         for worker in changes.workers { workers[worker.incarnation] = worker.name }
         for record in changes.dependencyChanges {
             guard let id = record.changedDependent else { continue }
@@ -202,6 +204,7 @@ extension StoreImage {
         }
         state.queues = queues.keys.sorted().compactMap { queues[$0] }
         state.keys = keys.keys.sorted().compactMap { keys[$0] }
+        state.rates = rates.keys.sorted().compactMap { rates[$0] }
         for id in workers.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             if let name = workers[id] { state.workers.append(StoredWorker(id, name: name)) }
         }
@@ -277,6 +280,8 @@ extension StoreImage: StoreLookup {
 
     package func key(_ name: String) -> StoredKey? { keys[name] }
 
+    package func rate(_ scope: RateScope) -> StoredRate? { rates[scope] }
+
     package func logSizes(of operation: OperationID) -> [(attempt: AttemptID, bytes: Int)] {
         log(of: operation).map { ($0.attempt, $0.tail.count) }
     }
@@ -336,7 +341,8 @@ extension StoreRecord {
         case .dependencyAdded(let operation, _, _), .dependencyRemoved(let operation, _): operation
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
-            .queuePriority, .priority, .keyLimit, .reopened, .delayed, .deadlinePassed,
+            .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .reopened, .delayed,
+            .deadlinePassed,
             .queueDefined, .queueReset, .keyReset:
             nil
         }

@@ -62,6 +62,7 @@ package struct StoreRows: Sendable {
     package var open: [OperationID: AttemptID?] = [:]
     package var queues: [String: StoredQueue] = [:]
     package var keys: [String: StoredKey] = [:]
+    package var rates: [RateScope: StoredRate] = [:]
     /// The operations that have an attempt in flight, of each cancelled graph of which operations
     /// are reopened.
     package var running: [GraphID: [OperationID: StoredOperation]] = [:]
@@ -83,6 +84,7 @@ package protocol StoreLookup {
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt?
     func queue(_ name: String) throws -> StoredQueue?
     func key(_ name: String) throws -> StoredKey?
+    func rate(_ scope: RateScope) throws -> StoredRate?
     func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)]
     var firstEvent: UInt64 { get }
     var lastEvent: UInt64 { get }
@@ -110,6 +112,7 @@ extension StoreLookup {
         }
         for name in wants.queues { rows.queues[name] = try queue(name) }
         for name in wants.keys { rows.keys[name] = try key(name) }
+        for scope in wants.rates { rows.rates[scope] = try rate(scope) }
         for graph in wants.reopened where rows.running[graph] == nil {
             let isCancelled = rows.graphs[graph]?.cancelReason != nil
             guard isCancelled || wants.cancelled.contains(graph) else { continue }

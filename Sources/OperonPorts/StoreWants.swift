@@ -14,6 +14,7 @@ package struct StoreWants: Sendable {
     package private(set) var attempts: [(id: AttemptID, operation: OperationID)] = []
     package private(set) var queues: [String] = []
     package private(set) var keys: [String] = []
+    package private(set) var rates: [RateScope] = []
     /// Graphs of which operations are reopened. If the graph is cancelled, its operations in flight
     /// are wanted, because they are cancelled instead of the graph.
     package private(set) var reopened: [GraphID] = []
@@ -60,6 +61,10 @@ package struct StoreWants: Sendable {
         case .queueLimit(let name, _), .queuePriority(let name, _), .suspended(.queue(let name), _):
             queues.append(name)
         case .keyLimit(let settings, _): keys.append(settings.name)
+        case .rateSet(let scope, _, let byCommand):
+            rates.append(scope)
+            if byCommand, case .queue(let name) = scope { queues.append(name) }
+        case .rateUsed(let scope, _): if rates.last != scope { rates.append(scope) }
         case .cancelled(.queue, _, _, _), .queueReset, .keyReset: break
         }
     }

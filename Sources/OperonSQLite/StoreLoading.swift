@@ -22,6 +22,7 @@ extension StoreTables {
         state.graphs = rows.graphs
         state.queues = try loadQueues()
         state.keys = try loadKeys()
+        state.rates = try loadRates()
         state.workers = try loadWorkers()
         state.inFlight = open.map { StoredInFlight($0.attempt, of: $0.operation) }
         state.inFlight.sort { $0.attempt < $1.attempt }
@@ -32,6 +33,7 @@ extension StoreTables {
             dropped: rows.dropped,
             queues: state.queues,
             keys: state.keys,
+            rates: state.rates,
             open: open,
             events: events,
             unswept: rows.unswept.sorted(),
@@ -279,6 +281,14 @@ extension StoreTables {
         var keys: [StoredKey] = []
         while try select.step() { keys.append(try select.readKey()) }
         return keys.sorted { $0.settings.name < $1.settings.name }
+    }
+
+    private func loadRates() throws -> [StoredRate] {
+        let select = try statement("SELECT * FROM rates")
+        defer { select.reset() }
+        var rates: [StoredRate] = []
+        while try select.step() { rates.append(try select.readRate()) }
+        return rates.sorted { $0.scope < $1.scope }
     }
 
     private func loadWorkers() throws -> [StoredWorker] {

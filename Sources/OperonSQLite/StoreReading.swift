@@ -23,6 +23,8 @@ extension StoreTables: StoreLookup {
 
     func key(_ name: String) -> StoredKey? { keys[name] }
 
+    func rate(_ scope: RateScope) -> StoredRate? { rates[scope] }
+
     func openAttempt(of operation: OperationID) -> StoredAttempt? { open[operation] }
 
     func openOperations(of graph: GraphID) -> [OperationID] {
@@ -378,6 +380,23 @@ extension PreparedStatement {
         return StoredKey(KeySettings(name: name, limit: limit), isCommanded: isCommanded)
     }
 
+    func readRate() throws -> StoredRate {
+        let isKey = try readFlag()
+        let name = try readText()
+        let count: Int = try readNumber()
+        let period = Duration.nanoseconds(try readInteger())
+        let burst: Int = try readNumber()
+        let fullAt = try readOptionalInteger().map { WallTime(nanosecondsSince1970: $0) }
+        try readSum()
+        let rate = StartRate(count, per: period, burst: burst)
+        do throws(Refusal) {
+            try rate.check("rate")
+        } catch {
+            throw RowDamage(what: "a rate that is none")
+        }
+        return StoredRate(isKey ? .key(name) : .queue(name), rate, fullAt: fullAt)
+    }
+
     func readWorker() throws -> StoredWorker {
         let incarnation = Incarnation(rawValue: UInt64(bitPattern: try readInteger()))
         let name = try readText()
@@ -402,5 +421,15 @@ extension PreparedStatement {
         guard let raw = UInt8(exactly: condition), let known = DependencyCondition(rawValue: raw)
         else { throw RowDamage(what: "a condition that there is not") }
         return .dependencyAdded(operation, on: other, known)
+    }
+}
+
+extension RateScope {
+    /// What identifies the row of a rate.
+    var row: (isKey: Bool, name: String) {
+        switch self {
+        case .queue(let name): (false, name)
+        case .key(let name): (true, name)
+        }
     }
 }

@@ -9,7 +9,7 @@ enum StoreSchema {
     static var version: Int64 { Int64(steps.count) }
 
     /// Never change a released step; add another one.
-    private static let steps: [String] = [first, keys, workers]
+    private static let steps: [String] = [first, keys, workers, rates]
 
     /// Applies the steps that a store has not had yet, within the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
@@ -42,6 +42,20 @@ enum StoreSchema {
           maximum INTEGER NOT NULL,
           was_set INTEGER NOT NULL, -- by a command
           sum INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// The rates of queues and keys, apart from their rows: each start changes the time.
+    private static let rates = """
+        CREATE TABLE rates (
+          is_key INTEGER NOT NULL, -- 0: the rate of a queue
+          name TEXT NOT NULL,
+          count INTEGER NOT NULL,
+          period INTEGER NOT NULL,
+          burst INTEGER NOT NULL,
+          full_at INTEGER,
+          sum INTEGER NOT NULL,
+          PRIMARY KEY (is_key, name)
         ) STRICT, WITHOUT ROWID;
         """
 

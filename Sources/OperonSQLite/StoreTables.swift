@@ -22,6 +22,7 @@ final class StoreTables {
     private var changedGraphs: Set<GraphID> = []
     private(set) var queues: [String: StoredQueue] = [:]
     private(set) var keys: [String: StoredKey] = [:]
+    private(set) var rates: [RateScope: StoredRate] = [:]
     private(set) var open: [OperationID: StoredAttempt] = [:]
     private(set) var firstEvent: UInt64 = 1
     private(set) var lastEvent: UInt64 = 0
@@ -64,6 +65,7 @@ final class StoreTables {
         dropped: DroppedGraphs,
         queues: [StoredQueue],
         keys: [StoredKey],
+        rates: [StoredRate],
         open: [(operation: OperationID, attempt: StoredAttempt)],
         events: ClosedRange<UInt64>?,
         unswept: [GraphID],
@@ -74,6 +76,7 @@ final class StoreTables {
         self.dropped = dropped
         for queue in queues { self.queues[queue.name] = queue }
         for key in keys { self.keys[key.settings.name] = key }
+        for rate in rates { self.rates[rate.scope] = rate }
         for entry in open { self.open[entry.operation] = entry.attempt }
         if let events { (firstEvent, lastEvent) = (events.lowerBound, events.upperBound) }
         self.unswept = unswept
@@ -104,13 +107,13 @@ final class StoreTables {
         // A large batch, such as the cancellation of a graph with a million operations, is written
         // in one transaction, but its changes are not all in memory at once. If the transaction
         // fails, the data kept in memory is restored.
-        let before = (graphs, queues, keys, open, firstEvent, lastEvent, newestAttempt)
+        let before = (graphs, queues, keys, rates, open, firstEvent, lastEvent, newestAttempt)
         do {
             try transaction(by: epoch) {
                 for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
             }
         } catch {
-            (graphs, queues, keys, open, firstEvent, lastEvent, newestAttempt) = before
+            (graphs, queues, keys, rates, open, firstEvent, lastEvent, newestAttempt) = before
             throw error
         }
     }
@@ -132,6 +135,7 @@ final class StoreTables {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
         }
         for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
+        for rate in changes.rates.values { rates[rate.scope] = rate.rate == nil ? nil : rate }
         // The operations are independent, so their order does not matter.
         for (id, attempt) in changes.open where attempt == nil { open[id] = nil }
         for id in changes.attempts.keys.sorted() {
@@ -174,6 +178,9 @@ final class StoreTables {
         }
         for name in changes.keys.keys.sorted() {
             if let key = changes.keys[name] { try write(key) }
+        }
+        for scope in changes.rates.keys.sorted() {
+            if let rate = changes.rates[scope] { try write(rate) }
         }
         for worker in changes.workers { try write(worker) }
         for record in changes.dependencyChanges { try writeDependency(record) }
@@ -332,36 +339,6 @@ final class StoreTables {
         try delete.execute()
     }
 
-    private func write(_ queue: StoredQueue) throws {
-        if queue.hasNoSettings {
-            let delete = try statement("DELETE FROM queues WHERE name = ?")
-            try delete.bind(queue.name)
-            return try delete.execute()
-        }
-        let insert = try statement("INSERT OR REPLACE INTO queues VALUES (?,?,?,?,?,?,?,?)")
-        try insert.bind(queue.name)
-        try insert.bind(queue.maximum.map(Int64.init))
-        try insert.bind(Int64(queue.priority.rawValue))
-        try insert.bind(queue.suspension)
-        try insert.bind(Int64(queue.commanded.rawValue))
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    private func write(_ key: StoredKey) throws {
-        if key.hasNoSettings {
-            let delete = try statement("DELETE FROM keys WHERE name = ?")
-            try delete.bind(key.settings.name)
-            return try delete.execute()
-        }
-        let insert = try statement("INSERT OR REPLACE INTO keys VALUES (?,?,?,?)")
-        try insert.bind(key.settings.name)
-        try insert.bind(Int64(key.settings.limit))
-        try insert.bind(key.isCommanded)
-        try insert.bindSum()
-        try insert.execute()
-    }
-
     private func write(_ worker: StoredWorker) throws {
         let insert = try statement("INSERT OR REPLACE INTO workers VALUES (?,?,?)")
         try insert.bind(worker.incarnation.key)
@@ -389,7 +366,7 @@ final class StoreTables {
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
             .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit,
-            .queueReset, .keyReset, .reopened:
+            .rateSet, .rateUsed, .queueReset, .keyReset, .reopened:
             return
         }
         try insert.bindSum()

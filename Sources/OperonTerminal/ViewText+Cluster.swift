@@ -59,9 +59,15 @@ extension ViewText {
             + block([
                 ("operations", "\(queue.ready) ready, \(queue.inFlight) running"),
                 ("limit", limit ?? "none"),
+                ("rate", rate(queue.rate, queue.burst)),
                 ("priority", queue.priority.name),
                 ("suspended", suspended(queue)),
             ])
+    }
+
+    private func rate(_ rate: String?, _ burst: Int?) -> String? {
+        guard let rate else { return nil }
+        return rate + (burst.map { $0 > 1 ? ", \($0) at once after a pause" : "" } ?? "")
     }
 
     private func suspended(_ queue: QueueView) -> String? {
@@ -98,6 +104,7 @@ extension ViewText {
         var lines = ["key " + style.tinted(quoted(key.name), .strong)]
         lines += block([
             ("limit", "\(key.limit) at once"),
+            ("rate", rate(key.rate, key.burst)),
             ("held by", key.held == 0 ? "none" : holders(key, limit: Self.holdersShown)),
             ("waiting", plural(key.waiting, "operation")),
         ])

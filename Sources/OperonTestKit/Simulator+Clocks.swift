@@ -79,7 +79,8 @@ extension Simulator {
                 checkReach(of: incarnation, operation)
             case .graphAdded, .operationsAdded, .graphClosed, .started, .resumed, .attemptEnded,
                 .finished, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .keyLimit, .queueReset, .keyReset, .dependencyAdded,
+                .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
+                .dependencyAdded,
                 .dependencyRemoved, .reopened:
                 continue
             }

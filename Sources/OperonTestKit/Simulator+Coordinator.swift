@@ -98,7 +98,7 @@ extension Simulator {
         case .keyReset: ledger.met(.keyReset)
         // Counted where they are asked for, if they are not refused.
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
-            .retryRequested, .queuePrioritySet, .completionRequested:
+            .retryRequested, .queuePrioritySet, .queueRateSet, .completionRequested:
             break
         case .graphSubmitted, .graphsForgotten, .workerMessage, .transportUp, .transportDown,
             .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:

@@ -330,7 +330,8 @@ extension SimulatorLedger {
             }
         case .started, .resumed, .attemptEnded, .finished,
             .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
-            .queueLimit, .queuePriority, .priority, .keyLimit, .queueReset, .keyReset, .reopened:
+            .queueLimit, .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset,
+            .keyReset, .reopened:
             return
         }
     }

@@ -55,6 +55,7 @@ extension Simulator {
     /// Takes what one event asked for; performs what may be performed at once.
     mutating func keep(_ effects: Scheduler.Effects, _ contents: [StoredContents]) {
         guard store != nil else {
+            ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
             ledger.record(effects, of: scheduler)
             perform(effects)
             return
@@ -75,6 +76,7 @@ extension Simulator {
             effects.messages = []
         }
         if let free = store?.gate.append(effects, batch) {
+            ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
             ledger.record(free, of: scheduler)
             perform(free)
         }
@@ -135,6 +137,7 @@ extension Simulator {
         }
         store?.committing = nil
         let steps = store?.gate.didCommit() ?? []
+        ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
         for step in steps { ledger.record(step, of: scheduler) }
         if dies(.beforeMessages) { return }
         for step in steps {

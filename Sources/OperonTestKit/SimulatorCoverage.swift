@@ -77,6 +77,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case outputRead
         case queuePriorityChanged
         case keyLimitChanged
+        case rateUsed
         case queueReset
         case keyReset
         case notYet

@@ -40,6 +40,7 @@ package struct SimulatorLedger {
     /// What running operations were told that they have added.
     var promises: [OperationID: [String]] = [:]
     private var sentTo: [AttemptID: Int] = [:]
+    var clocks = Clocks()
     /// Attempts of operations that hold the key and run somewhere.
     private var keyHolders: Set<AttemptID> = []
 
@@ -60,6 +61,7 @@ package struct SimulatorLedger {
         /// How many may hold the key, and who has it.
         var keyLimit = 1
         var keyed: Set<OperationID> = []
+        var rated = Rated()
         /// When attempts began that somebody outside is to complete, and those that are over.
         var outsideSince: [AttemptID: Moment] = [:]
         var outsideOver: [HeldAttempt] = []
@@ -113,7 +115,8 @@ package struct SimulatorLedger {
                 follow(operation, to: .finished, .outcome(outcome.kind))
             case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .delayed,
                 .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .keyLimit, .queueReset, .keyReset, .dependencyAdded,
+                .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
+                .dependencyAdded,
                 .dependencyRemoved:
                 continue
             case .reopened(let operation): follow(operation, to: .pending, .none)
@@ -172,6 +175,7 @@ package struct SimulatorLedger {
         for record in effects.records {
             grow(by: record)
             checkPause(record)
+            checkRate(record)
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)
@@ -215,7 +219,8 @@ package struct SimulatorLedger {
                 }
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
                 .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .queueReset, .dependencyAdded, .dependencyRemoved:
+                .queuePriority, .priority, .rateSet, .rateUsed, .queueReset, .dependencyAdded,
+                .dependencyRemoved:
                 continue
             case .keyLimit(let settings, _): kept.keyLimit = settings.limit
             case .keyReset: kept.keyLimit = 1

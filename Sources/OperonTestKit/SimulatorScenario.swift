@@ -242,7 +242,7 @@ package struct SimulatorScenario: Sendable {
             topology: topology,
             queues: [
                 QueueSettings(name: "a", maxConcurrentOperationCount: queueLimit),
-                QueueSettings(name: "b"),
+                ratedQueue,
             ],
             kinds: Self.graphKinds,
             keys: ["key"],
@@ -250,7 +250,17 @@ package struct SimulatorScenario: Sendable {
             policy: policy,
             rank: rank
         )
-        if keyLimit != 1 { graph.keyLimits = [KeySettings(name: "key", limit: keyLimit)] }
+        var key = KeySettings(name: "key", limit: keyLimit)
+        if operations % 6 == 1 { key.rate = StartRate(3, burst: 1) }
+        if key != KeySettings(name: "key") { graph.keyLimits = [key] }
         return graph
+    }
+
+    /// The queue “b”, with a rate in some seeds: without a draw, so that all others stay as they
+    /// are.
+    var ratedQueue: QueueSettings {
+        var queue = QueueSettings(name: "b")
+        if operations % 4 == 1 { queue.rate = StartRate(4, burst: 1 + operations % 3) }
+        return queue
     }
 }

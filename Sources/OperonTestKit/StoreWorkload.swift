@@ -278,6 +278,17 @@ package struct StoreWorkload: Sendable {
         } else if generator.next() % 4 == 0 {
             let settings = KeySettings(name: queue(), limit: 1 + Int(generator.next() % 100))
             batch.records.append(.keyLimit(settings, byCommand: generator.next() % 2 == 0))
+            let scope = generator.next() % 2 == 0 ? RateScope.key("key") : .queue(queue())
+            let rate = StartRate(1 + Int(generator.next() % 9), per: .seconds(7))
+            batch.records.append(
+                .rateSet(
+                    scope,
+                    generator.next() % 4 == 0 ? nil : rate,
+                    byCommand: generator.next() % 2 == 0
+                )
+            )
+            let fullAt = WallTime(nanosecondsSince1970: Int64(generator.next() % 1_000_000))
+            batch.records.append(.rateUsed(scope, fullAt: fullAt))
         } else if generator.next() % 4 == 0 {
             let isKey = generator.next() % 2 == 0
             batch.records.append(isKey ? .keyReset(queue()) : .queueReset(queue()))

@@ -140,6 +140,7 @@ extension ProtoStoredQueue {
         }
         isSuspended = queue.isSuspended
         priority = Int32(queue.priority.rawValue)
+        if let rate = queue.rate { self.rate = ProtoStoredRate(rate) }
     }
 }
 
@@ -151,6 +152,32 @@ extension QueueSettings {
         }
         isSuspended = proto.isSuspended
         priority = try QueuePriority(stored: proto.priority)
+        if proto.hasRate { rate = try StartRate(proto.rate) }
+    }
+}
+
+extension ProtoStoredRate {
+    fileprivate init(_ rate: StartRate) {
+        self.init()
+        // The graph compiler refuses other numbers.
+        count = UInt32(clamping: rate.count)
+        periodNanoseconds = rate.period.nanoseconds
+        burst = UInt32(clamping: rate.burst)
+    }
+}
+
+extension StartRate {
+    fileprivate init(_ proto: ProtoStoredRate) throws(WireError) {
+        self.init(
+            Int(proto.count),
+            per: .nanoseconds(proto.periodNanoseconds),
+            burst: Int(proto.burst)
+        )
+        do throws(Refusal) {
+            try check("rate")
+        } catch {
+            throw .invalid("rate", "is \(proto.count) in \(proto.periodNanoseconds) ns")
+        }
     }
 }
 
@@ -159,12 +186,14 @@ extension ProtoStoredKey {
         self.init()
         name = key.name
         limit = UInt64(max(0, key.limit))
+        if let rate = key.rate { self.rate = ProtoStoredRate(rate) }
     }
 }
 
 extension KeySettings {
     fileprivate init(_ proto: ProtoStoredKey) throws(WireError) {
         self.init(name: proto.name, limit: try Check.bytes(proto.limit, "key.limit"))
+        if proto.hasRate { rate = try StartRate(proto.rate) }
     }
 }
 

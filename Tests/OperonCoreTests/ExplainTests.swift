@@ -143,6 +143,10 @@ struct ExplainTests {
         bench.drive(.shutdownRequested(kill: false))
         look(bench, .leaving, "z")
 
+        bench = try Self.ratedBench()
+        look(bench, .queueRate, "1")
+        look(bench, .keyRate, "3")
+
         bench = try Self.heavyBench()
         look(bench, .dispatchedBytes, "heavier")
         look(bench, .behind, "light")
@@ -154,6 +158,25 @@ struct ExplainTests {
         try bench.submit([OperationDescription(name: "approve", work: .external(input: .empty))])
         look(bench, .awaitsCompletion, "approve")
         #expect(met == Set(Scheduler.Reason.Kind.allCases))
+    }
+
+    /// A queue and a key may start one operation in a second, and each has started one.
+    private static func ratedBench() throws -> SchedulerBench {
+        var bench = SchedulerBench()
+        bench.join(slots: 4)
+        var rated = QueueSettings(name: "rated")
+        rated.rate = StartRate(1)
+        let key = KeySettings(name: "rated", limit: 9, rate: StartRate(1))
+        try bench.submit(
+            (0..<4).map { index in
+                .nothing("\(index)") {
+                    if index < 2 { $0.queue = "rated" } else { $0.exclusive = ["rated"] }
+                }
+            },
+            queues: [rated],
+            keys: [key]
+        )
+        return bench
     }
 
     /// One operation waits for another one, which runs elsewhere; its slot is another's.

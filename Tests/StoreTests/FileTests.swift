@@ -290,13 +290,14 @@ import Testing
         for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         #expect(!workload.image.state.workers.isEmpty)
-        // The format that knew no names of workers.
+        // The format that knew no names of workers and no rates.
         let database = try DatabaseQueue(path: subject.path)
         try database.inDatabase { database in
             try database.execute(
                 sql: """
                     DROP VIEW readable_attempts;
                     DROP TABLE workers;
+                    DROP TABLE rates;
                     CREATE VIEW readable_attempts AS SELECT 1 AS operation;
                     PRAGMA user_version = 2;
                     """
@@ -309,6 +310,7 @@ import Testing
             workload.open()
             var expected = workload.image.state
             expected.workers = []
+            expected.rates = []
             expectEqual(try await next.open(), expected)
             #expect(try await next.check().isEmpty)
             await next.close()

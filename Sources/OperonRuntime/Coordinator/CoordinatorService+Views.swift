@@ -369,6 +369,8 @@ extension CoordinatorService {
             unfinished: queue.unfinished
         )
         view.suspension = scheduler.suspension(of: .queue(queue.name)).map { SuspensionView($0) }
+        view.rate = queue.rate?.text
+        view.burst = queue.rate?.burst
         return view
     }
 
@@ -412,6 +414,8 @@ extension CoordinatorService {
             held: key.holders.count,
             waiting: key.waiting
         )
+        view.rate = key.settings.rate?.text
+        view.burst = key.settings.rate?.burst
         view.holders = key.holders.prefix(KeyView.holdersMax).map { name(of: $0) }
         return view
     }

@@ -339,11 +339,13 @@ package struct LocalCoordinator: CoordinatorClient {
         guard change.isUnlimited != true || change.maxConcurrentOperationCount == nil else {
             throw ClientError(.invalid, "Give a limit, or remove the limit: not both.")
         }
+        let rate = try change.newRate
         return try await answers.change { service throws(ClientError) in
             let maximum = change.maxConcurrentOperationCount
             if change.isUnlimited == true || maximum != nil {
                 try service.request(.queueLimitSet(queue: name, maximum: maximum))
             }
+            if let rate { try service.request(.queueRateSet(queue: name, rate.value)) }
             // Creates a queue, so that it can be suspended before it has operations.
             let isMade =
                 change == QueueChange()
@@ -512,5 +514,21 @@ extension ClientError {
 
     static func noKey(_ name: String) -> ClientError {
         ClientError(.notFound, "There is no key “\(name)”.")
+    }
+}
+
+extension QueueChange {
+    /// The new rate; its value is `nil` if the rate is removed. `nil`: the rate stays as it is.
+    fileprivate var newRate: (value: StartRate?, Void)? {
+        get throws(ClientError) {
+            guard let rate else {
+                if burst != nil { throw ClientError(.invalid, "A burst needs a rate.") }
+                return hasNoRate == true ? (nil, ()) : nil
+            }
+            guard hasNoRate != true else {
+                throw ClientError(.invalid, "Give a rate, or remove the rate: not both.")
+            }
+            return (try StartRate.read(rate, burst: burst), ())
+        }
     }
 }

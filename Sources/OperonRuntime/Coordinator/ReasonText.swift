@@ -15,6 +15,10 @@ extension CoordinatorService {
             return suspended("queueSuspended", "Queue “\(queue)” is", .queue(queue))
         case .queueLimit(let queue, let maximum, let operations, let more):
             return limited(queue, maximum, operations, more)
+        case .queueRate(let queue, let rate, let next):
+            return rated("queueRate", "Queue “\(queue)” starts", rate, next)
+        case .keyRate(let key, let rate, let next):
+            return rated("keyRate", "Operations with the key “\(key)” start", rate, next)
         case .notBefore(let due):
             return timed("notBefore", "It may not start before", due)
         case .retryAt(let due):
@@ -36,11 +40,7 @@ extension CoordinatorService {
         case .noFreeSlot:
             let text = "Every worker that can run it is busy."
             return ReasonView(code: "noFreeSlot", text: text)
-        case .dispatched(let worker):
-            return ReasonView(
-                code: "dispatched",
-                text: "Worker “\(name(of: worker))” has it and has not reported that it started."
-            )
+        case .dispatched(let worker): return dispatched(to: worker)
         case .behind(let first): return behind(first)
         case .cancelRequested(let reason):
             return ended("cancelRequested", "It was cancelled", reason)
@@ -57,12 +57,7 @@ extension CoordinatorService {
         case .awaits(let operations, let more):
             let free = "; others may use its slot meanwhile."
             return listed("awaits", "It has started, and waits for ", operations, more, free)
-        case .awaitsSlot(let worker):
-            return ReasonView(
-                code: "awaitsSlot",
-                text: "The operations that it waited for have finished. It continues when worker "
-                    + "“\(name(of: worker))” has a free slot and its queue has room."
-            )
+        case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion(let attempt):
             return ReasonView(
                 code: "awaitsCompletion",
@@ -150,6 +145,31 @@ extension CoordinatorService {
         view.operations = names
         view.more = more
         return view
+    }
+
+    private func dispatched(to worker: Incarnation) -> ReasonView {
+        let name = name(of: worker)
+        return ReasonView(
+            code: "dispatched",
+            text: "Worker “\(name)” has it and has not reported that it started."
+        )
+    }
+
+    private func awaitsSlot(of worker: Incarnation) -> ReasonView {
+        ReasonView(
+            code: "awaitsSlot",
+            text: "The operations that it waited for have finished. It continues when worker "
+                + "“\(name(of: worker))” has a free slot and its queue has room."
+        )
+    }
+
+    private func rated(
+        _ code: String,
+        _ what: String,
+        _ rate: StartRate,
+        _ next: Timestamp
+    ) -> ReasonView {
+        timed(code, "\(what) at a rate of \(rate.text); the next start is due at", .time(next))
     }
 
     private func timed(_ code: String, _ what: String, _ due: Scheduler.Due?) -> ReasonView {

@@ -72,6 +72,38 @@ nonisolated struct ProtoStoredKey: Sendable {
 
   var limit: UInt64 = 0
 
+  /// Absent: no rate.
+  var rate: ProtoStoredRate {
+    get {_rate ?? ProtoStoredRate()}
+    set {_rate = newValue}
+  }
+  /// Returns true if `rate` has been explicitly set.
+  var hasRate: Bool {self._rate != nil}
+  /// Clears the value of `rate`. Subsequent reads from it will return its default value.
+  mutating func clearRate() {self._rate = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _rate: ProtoStoredRate? = nil
+}
+
+/// How often operations may start.
+nonisolated struct ProtoStoredRate: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 1 to 1,000,000.
+  var count: UInt32 = 0
+
+  /// From a millisecond to a year.
+  var periodNanoseconds: Int64 = 0
+
+  /// 1 to 1,000,000.
+  var burst: UInt32 = 0
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -99,11 +131,22 @@ nonisolated struct ProtoStoredQueue: Sendable {
   /// -8 veryLow, -4 low, 0 normal, 4 high, 8 veryHigh.
   var priority: Int32 = 0
 
+  /// Absent: no rate.
+  var rate: ProtoStoredRate {
+    get {_rate ?? ProtoStoredRate()}
+    set {_rate = newValue}
+  }
+  /// Returns true if `rate` has been explicitly set.
+  var hasRate: Bool {self._rate != nil}
+  /// Clears the value of `rate`. Subsequent reads from it will return its default value.
+  mutating func clearRate() {self._rate = nil}
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _maximum: UInt64? = nil
+  fileprivate var _rate: ProtoStoredRate? = nil
 }
 
 /// An operation as it was described.
@@ -515,7 +558,7 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredKey: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredKey"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}limit\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}limit\0\u{1}rate\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -525,24 +568,73 @@ nonisolated extension ProtoStoredKey: SwiftProtobuf.Message, SwiftProtobuf._Mess
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.limit) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._rate) }()
       default: break
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.name.isEmpty {
       try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
     }
     if self.limit != 0 {
       try visitor.visitSingularUInt64Field(value: self.limit, fieldNumber: 2)
     }
+    try { if let v = self._rate {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: ProtoStoredKey, rhs: ProtoStoredKey) -> Bool {
     if lhs.name != rhs.name {return false}
     if lhs.limit != rhs.limit {return false}
+    if lhs._rate != rhs._rate {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoStoredRate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredRate"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}count\0\u{3}period_nanoseconds\0\u{1}burst\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.count) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.periodNanoseconds) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.burst) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.count != 0 {
+      try visitor.visitSingularUInt32Field(value: self.count, fieldNumber: 1)
+    }
+    if self.periodNanoseconds != 0 {
+      try visitor.visitSingularInt64Field(value: self.periodNanoseconds, fieldNumber: 2)
+    }
+    if self.burst != 0 {
+      try visitor.visitSingularUInt32Field(value: self.burst, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoStoredRate, rhs: ProtoStoredRate) -> Bool {
+    if lhs.count != rhs.count {return false}
+    if lhs.periodNanoseconds != rhs.periodNanoseconds {return false}
+    if lhs.burst != rhs.burst {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -550,7 +642,7 @@ nonisolated extension ProtoStoredKey: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredQueue"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}maximum\0\u{3}is_suspended\0\u{1}priority\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}maximum\0\u{3}is_suspended\0\u{1}priority\0\u{1}rate\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -562,6 +654,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self._maximum) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.isSuspended) }()
       case 4: try { try decoder.decodeSingularSInt32Field(value: &self.priority) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._rate) }()
       default: break
       }
     }
@@ -584,6 +677,9 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.priority != 0 {
       try visitor.visitSingularSInt32Field(value: self.priority, fieldNumber: 4)
     }
+    try { if let v = self._rate {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -592,6 +688,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs._maximum != rhs._maximum {return false}
     if lhs.isSuspended != rhs.isSuspended {return false}
     if lhs.priority != rhs.priority {return false}
+    if lhs._rate != rhs._rate {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

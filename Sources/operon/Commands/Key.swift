@@ -72,8 +72,9 @@ struct KeySet: AsyncParsableCommand {
         abstract: "Set how many operations may hold a key at once.",
         usage: "operon key set <name> --limit <limit> [<options>]",
         discussion: """
-            The limit applies to the whole cluster and takes precedence over graph files. It \
-            creates the key if there is none. Operations that hold the key keep it.
+            The limit and the rate apply to the whole cluster and take precedence over graph \
+            files. Without --rate, the key has no rate. The command creates the key if there is \
+            none. Operations that hold the key keep it.
             """
     )
 
@@ -81,6 +82,8 @@ struct KeySet: AsyncParsableCommand {
 
     @Option(help: "How many operations may hold it at once, at least 1.")
     var limit: Int
+
+    @OptionGroup var rate: RateArguments
 
     @OptionGroup var coordinator: ClientArguments
 
@@ -91,7 +94,7 @@ struct KeySet: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = KeySettings(name: key.name, limit: limit)
+        let settings = KeySettings(name: key.name, limit: limit, rate: rate.value)
         try await ClientSession.run(coordinator) { session in
             let view = try await session.client.setKey(settings)
             try session.console.tell(view, names: [view.name]) { $0.key(view) }
@@ -102,7 +105,7 @@ struct KeySet: AsyncParsableCommand {
 struct KeyReset: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset",
-        abstract: "Remove the limit of a key: one operation at a time may hold it.",
+        abstract: "Remove the limit and the rate of a key: one operation at a time may hold it.",
         usage: "operon key reset <name> [<options>]",
         discussion: """
             Graphs that are submitted later may set a limit again. A key without a limit of its \

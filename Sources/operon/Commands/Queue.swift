@@ -69,11 +69,11 @@ struct QueueShow: AsyncParsableCommand {
 struct QueueSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Change the limit or the priority of a queue.",
+        abstract: "Change the limit, the rate or the priority of a queue.",
         usage: "operon queue set <name> [<options>]",
         discussion: """
-            Creates the queue if there is none. The limit applies to the whole cluster. Running \
-            operations keep running.
+            Creates the queue if there is none. The limit and the rate apply to the whole \
+            cluster. Running operations keep running.
             """
     )
 
@@ -84,6 +84,11 @@ struct QueueSet: AsyncParsableCommand {
 
     @Flag(help: "Remove the limit.")
     var unlimited = false
+
+    @OptionGroup var rate: RateArguments
+
+    @Flag(help: "Remove the rate.")
+    var noRate = false
 
     @Option(help: "For operations without their own: veryLow, low, normal, high or veryHigh.")
     var priority: Named<QueuePriority>?
@@ -97,8 +102,12 @@ struct QueueSet: AsyncParsableCommand {
         if max != nil, unlimited {
             throw ValidationError("--max and --unlimited cannot be combined")
         }
-        if max == nil, !unlimited, priority == nil {
-            throw ValidationError("give at least one of --max, --unlimited and --priority")
+        if rate.rate != nil, noRate {
+            throw ValidationError("--rate and --no-rate cannot be combined")
+        }
+        if max == nil, !unlimited, priority == nil, rate.rate == nil, !noRate {
+            let options = "--max, --unlimited, --rate, --no-rate and --priority"
+            throw ValidationError("give at least one of \(options)")
         }
     }
 
@@ -107,6 +116,9 @@ struct QueueSet: AsyncParsableCommand {
         change.maxConcurrentOperationCount = max
         if unlimited { change.isUnlimited = true }
         change.priority = priority?.value
+        change.rate = rate.rate
+        change.burst = rate.burst
+        if noRate { change.hasNoRate = true }
         try await ClientSession.run(coordinator) { session in
             let view = try await session.client.setQueue(queue.name, change)
             try session.console.tell(view, names: [view.name]) { $0.queue(view) }
@@ -114,10 +126,37 @@ struct QueueSet: AsyncParsableCommand {
     }
 }
 
+/// How often operations may start.
+struct RateArguments: ParsableArguments {
+    @Option(help: "How often its operations may start in the whole cluster: 10/s, 100/m, 5/30s.")
+    var rate: String?
+
+    @Option(help: "With --rate: how many may start at once after a pause.")
+    var burst: Int?
+
+    /// The rate; `nil`: none was given.
+    var value: StartRate? { rate.flatMap { StartRate($0, burst: burst) } }
+
+    func validate() throws {
+        guard let rate else {
+            if burst != nil { throw ValidationError("--burst needs --rate") }
+            return
+        }
+        guard let value else {
+            throw ValidationError("--rate must be \(StartRate.hint), not “\(rate)”")
+        }
+        do throws(Refusal) {
+            try value.check("--rate")
+        } catch {
+            throw ValidationError("\(error)")
+        }
+    }
+}
+
 struct QueueReset: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset",
-        abstract: "Remove the limit, priority and suspension of a queue.",
+        abstract: "Remove the limit, rate, priority and suspension of a queue.",
         usage: "operon queue reset <name> [<options>]",
         discussion: "A queue without settings is removed with the last graph that names it."
     )

@@ -176,6 +176,9 @@ struct RunStall {
                 }
             let pause = rest.map { " for \(TimeFormat.short(max(.zero, $0)))" } ?? ""
             return (.time, "Waiting\(pause): “\(name)” may not start earlier.")
+        case .queueRate(_, let rate, let next), .keyRate(_, let rate, let next):
+            let pause = TimeFormat.short(max(.zero, next - now))
+            return (.time, "Waiting for \(pause): “\(name)” starts at a rate of \(rate.text).")
         case .keyHeld(let key, let holders, let more):
             let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }
             let names = others.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")

@@ -1,0 +1,44 @@
+import OperonModel
+
+/// The tokens of a rate, as the time at which the bucket is full again: the generic cell rate
+/// algorithm (ITU-T I.371, annex A). Each start moves that time by one interval, and may come as
+/// soon as the time is no more than a burst away.
+struct StartBucket: Hashable, Sendable {
+    let rate: StartRate
+    /// The bucket is full from then on.
+    private(set) var fullAt: Timestamp
+    /// A timer for the next start is armed.
+    var isArmed = false
+
+    /// A full bucket.
+    init(_ rate: StartRate) {
+        self.rate = rate
+        fullAt = Timestamp(nanoseconds: .min)
+    }
+
+    /// The bucket of an earlier run, with the tokens that have come back since. However the wall
+    /// clock was set, it is never emptier than empty.
+    init(_ rate: StartRate, fullAt date: WallTime, at now: Moment) {
+        self.init(rate)
+        fullAt = now.monotonic + min(max(.zero, date - now.wall), burstTime)
+    }
+
+    private var interval: Duration { .nanoseconds(rate.intervalNanoseconds) }
+
+    private var burstTime: Duration { .nanoseconds(rate.intervalNanoseconds * Int64(rate.burst)) }
+
+    /// When the next operation may start; `nil`: now.
+    func nextStart(at now: Timestamp) -> Timestamp? {
+        let next = fullAt - (burstTime - interval)
+        return next <= now ? nil : next
+    }
+
+    mutating func take(at now: Timestamp) { fullAt = max(fullAt, now) + interval }
+
+    /// The same tokens under another rate.
+    func changed(to rate: StartRate, at now: Timestamp) -> StartBucket {
+        var bucket = StartBucket(rate)
+        bucket.fullAt = min(fullAt, now + bucket.burstTime)
+        return bucket
+    }
+}
