@@ -7,16 +7,19 @@ import OperonTerminal
 /// every error into a message and an exit code.
 package enum Program<Command: ParsableCommand> {
     /// `name` is printed before every error message; `nil`: the message stands alone. `check`
-    /// inspects the arguments before they are parsed.
+    /// inspects the arguments before they are parsed. `usageStatus` is the exit code for arguments
+    /// that cannot be parsed.
     package static func run(
         name: String? = nil,
+        usageStatus: ([String]) -> Int32 = { _ in ExitStatus.usage },
         check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
     ) async {
         // Must come before any thread or process is started.
         Environment.conceal()
         OwnProcess.raiseDescriptors()
+        let arguments = Array(CommandLine.arguments.dropFirst())
         do {
-            try check(Array(CommandLine.arguments.dropFirst()))
+            try check(arguments)
             var command = try Command.parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -34,7 +37,7 @@ package enum Program<Command: ParsableCommand> {
             if code.isSuccess { endIfUnwritten(name) }
             Command.exit(withError: code)
         } catch {
-            end(for: error)
+            end(for: error, usageStatus(arguments))
         }
     }
 
@@ -52,14 +55,14 @@ package enum Program<Command: ParsableCommand> {
     }
 
     /// Prints help and the version to standard output, and explains a wrong call on standard error.
-    private static func end(for error: any Error) -> Never {
+    private static func end(for error: any Error, _ usageStatus: Int32) -> Never {
         // An error message may quote a URL that was given in the wrong place.
         let message = Mask.passwords(in: Command.fullMessage(for: error))
         let isHelp = Command.exitCode(for: error).isSuccess
         let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
         if !message.isEmpty { output.print(message) }
         if isHelp { endIfUnwritten(nil) }
-        Command.exit(withError: ExitCode(isHelp ? ExitStatus.success : ExitStatus.usage))
+        Command.exit(withError: ExitCode(isHelp ? ExitStatus.success : usageStatus))
     }
 }
 

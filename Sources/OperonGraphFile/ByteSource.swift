@@ -32,6 +32,14 @@ struct ByteSource: ~Copyable {
         self.bytesMax = bytesMax
     }
 
+    /// Reads an open file, such as standard input, which stays open.
+    init(duplicating number: Int32, bytesMax: Int) throws(Stop) {
+        let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { throw Self.unreadable(SystemWords.text(of: errno)) }
+        descriptor = copy
+        self.bytesMax = bytesMax
+    }
+
     private static func opened(_ path: String, _ bytesMax: Int) throws(Stop) -> Int32 {
         guard !path.utf8.contains(0) else { throw unreadable("its path has a NUL character") }
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)

@@ -21,7 +21,7 @@ struct Operon: AsyncParsableCommand {
             CommandGroup(
                 name: "Local",
                 subcommands: [
-                    Run.self, Validate.self, Graph.self, Doctor.self, Completion.self,
+                    Run.self, Map.self, Validate.self, Graph.self, Doctor.self, Completion.self,
                 ]
             ),
             CommandGroup(
@@ -49,8 +49,9 @@ struct Operon: AsyncParsableCommand {
     )
 
     static func main() async {
-        await Program<Operon>.run { arguments throws(Failure) in
-            try CommandNames.check(arguments)
-        }
+        await Program<Operon>.run(
+            usageStatus: { $0.first == Map._commandName ? MapExit.other : ExitStatus.usage },
+            check: { arguments throws(Failure) in try CommandNames.check(arguments) }
+        )
     }
 }

@@ -213,7 +213,7 @@ import Testing
         (
             [],
             [
-                "run", "validate", "graph", "doctor", "store", "completion", "Exit codes:",
+                "run", "map", "validate", "graph", "doctor", "store", "completion", "Exit codes:",
                 "--version",
             ]
         ),

@@ -19,4 +19,14 @@ package enum SignalName {
     package static func of(_ number: Int32) -> String {
         names[Int(number)] ?? "SIGRT+\(Int(number) - firstRealTime)"
     }
+
+    /// The number of a name that `of` gives; `nil` for any other text.
+    package static func number(of name: String) -> Int32? {
+        if let number = names.first(where: { $0.value == name })?.key { return Int32(number) }
+        let prefix = "SIGRT+"
+        guard name.hasPrefix(prefix), let offset = UInt8(name.dropFirst(prefix.count)) else {
+            return nil
+        }
+        return Int32(firstRealTime) + Int32(offset)
+    }
 }

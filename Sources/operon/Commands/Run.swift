@@ -23,7 +23,7 @@ struct Run: AsyncParsableCommand {
     var targets: [String] = []
 
     @Option(
-        name: [.customShort("j"), .long],
+        name: [.customShort("j", allowingJoined: true), .long],
         help: "How many operations run at once in this process. Default: one per processor."
     )
     var slots: Int?

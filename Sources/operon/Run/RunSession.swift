@@ -9,6 +9,21 @@ import OperonRuntime
 import OperonTerminal
 import UnixSignals
 
+/// Follows a run, and says how it ended, in place of a report: `operon map` has one.
+protocol RunListener: Sendable {
+    /// Called on the coordinator's executor, so it returns at once.
+    func note(_ notices: [Scheduler.Notice], at now: Timestamp)
+
+    /// Returns when everything that was noted is written, or when the task is cancelled.
+    func flush() async
+
+    /// The exit code of a run that no signal and no failure of the broker ended.
+    var exitCode: Int32 { get }
+
+    /// The exit code after a failure of the broker.
+    var failureCode: Int32 { get }
+}
+
 /// One `operon run`: a coordinator, a worker in this process unless there is a broker, the screen,
 /// and the signals.
 struct RunSession {
@@ -37,9 +52,16 @@ struct RunSession {
     private let logWriter: LogWriter?
     private let logger: Logger
     private let busyWorker = BusyWorker()
+    private let listener: (any RunListener)?
 
-    init(graph: LoadedGraph, options: Options, environment: [String: String]) throws {
+    init(
+        graph: LoadedGraph,
+        options: Options,
+        environment: [String: String],
+        listener: (any RunListener)? = nil
+    ) throws {
         self.graph = graph
+        self.listener = listener
         let growing = GrowingGraph(graph)
         self.growing = growing
         self.options = options
@@ -169,8 +191,9 @@ struct RunSession {
         configuration.operationsPerMessage = options.operationsPerMessage
         configuration.growthObserver = { [growing] in growing.append($1) }
         configuration.observer = {
-            [recorder, busyWorker, screen, logWriter] notices, now in
+            [recorder, busyWorker, screen, logWriter, listener] notices, now in
             recorder.note(notices, at: now)
+            listener?.note(notices, at: now)
             busyWorker.note(notices)
             screen.note(notices, at: now)
             logWriter?.note(notices)
@@ -219,6 +242,7 @@ struct RunSession {
             group.addTask {
                 // Writing the logs may add a message.
                 await logWriter?.flush()
+                await listener?.flush()
                 await screen.finish()
                 await screen.flush()
                 return true
@@ -390,10 +414,10 @@ struct RunSession {
         case .json: report.writeJSON { FileOutput.standardOutput.write($0) }
         case .quiet: break
         }
-        var code = assembly.exitCode(signal: ending.signal)
+        var code = ending.signal ?? listener?.exitCode ?? assembly.exitCode(signal: nil)
         if let failure = ending.failure {
             screen.print([failure.message])
-            code = ExitStatus.of(failure)
+            code = listener?.failureCode ?? ExitStatus.of(failure)
         }
         if let unstored = ending.unstored { screen.print([unstored]) }
         if options.store != nil, options.output == .text, code != ExitStatus.success {

@@ -1,0 +1,212 @@
+import ArgumentParser
+import Foundation
+import OperonArguments
+import OperonGraphFile
+import OperonModel
+import OperonRuntime
+import OperonTerminal
+
+struct Map: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a command for each of many values, as GNU parallel does.",
+        usage: """
+            operon map [<options>] <command> <value> ...
+            operon map [<options>] <command> ... ::: <value> ... [::: <value> ...] ...
+            operon map [<options>] <command> < <values>
+            """,
+        discussion: """
+            Options come before the command. Without values, they are the lines of standard \
+            input. Without a command, the values are the commands.
+
+            {}        the value                  {#}    the number of the row, from 1
+            {.}       without its suffix         {/}    the name of the file
+            {//}      its directory              {/.}   the name without its suffix
+            {1} {2.}  of the first, second source of values; {-1} of the last
+
+            ::: VALUE ...   a further source; every value is combined with those of the others
+            :::: FILE ...   a source for each file, with a value in each line
+            :::+ VALUE ...  taken side by side with the source before it; so is ::::+ FILE ...
+
+            The output of each operation is printed when it has ended, as if it had run alone.
+
+            Exit codes: 0 all succeeded; 1 to 100 so many operations failed; 101 more than 100 \
+            failed; 255 another error; 130, 143 ended by SIGINT, SIGTERM.
+            """
+    )
+
+    @Option(
+        name: [.customShort("j", allowingJoined: true), .long],
+        help: "How many operations run at once in this process. Default: one per processor."
+    )
+    var slots: Int?
+
+    @Flag(name: [.customShort("k"), .long], help: "Print the outputs in the order of the values.")
+    var keepOrder = false
+
+    @Flag(
+        name: [.customShort("0"), .customLong("null")],
+        help: "Values of files and of standard input end with NUL instead of a newline."
+    )
+    var isNull = false
+
+    @Option(
+        name: [.customShort("a"), .long],
+        help: ArgumentHelp(
+            "A file with a value in each line, as :::: FILE; may be repeated.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var argFile: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "How many further attempts an operation has after failures.",
+            valueName: "number"
+        )
+    )
+    var retry: UInt16 = 0
+
+    @Option(help: "The longest time that an attempt may run, \(DurationArgument.example).")
+    var timeout: DurationArgument?
+
+    @Flag(help: "After a failure, cancel everything else.")
+    var failFast = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Write a line for each operation to this file, with the columns of GNU parallel.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var joblog: String?
+
+    @Flag(help: "Leave out what is in the --joblog of an earlier run, and continue the file.")
+    var resume = false
+
+    @Flag(help: "As --resume, but run again what failed.")
+    var resumeFailed = false
+
+    @Flag(help: "Print the commands, and run nothing.")
+    var dryRun = false
+
+    @Argument(
+        parsing: .captureForPassthrough,
+        help: ArgumentHelp("The command and the values.", valueName: "command")
+    )
+    var words: [String] = []
+
+    func validate() throws {
+        if let slots, !(1...Limits().slots).contains(slots) {
+            throw ValidationError("--slots must be from 1 to \(Limits().slots)")
+        }
+        if resume || resumeFailed, joblog == nil {
+            throw ValidationError("--resume and --resume-failed need --joblog")
+        }
+        if let first = words.first, first.hasPrefix("-"), first != "--" {
+            throw ValidationError("there is no option \(TerminalText.line(first))")
+        }
+    }
+
+    func run() async throws {
+        do {
+            throw ExitCode(try await runAll())
+        } catch let failure as Failure {
+            throw Failure(MapExit.other, failure.message)
+        } catch let error as MapError {
+            throw Failure(MapExit.other, error.message)
+        }
+    }
+
+    private func runAll() async throws -> Int32 {
+        let environment = Environment.current
+        let values = try MapValues(words: try readWords(), files: argFile, isNull: isNull)
+        let done = try resume || resumeFailed ? joblog.flatMap { try JobLog.read($0) } : nil
+        let files = dryRun ? nil : try MapFiles(environment: environment)
+        defer { files?.remove() }
+        let plan = try MapPlan(
+            values,
+            settings(files, environment),
+            isDone: { number, command throws(Failure) in try isDone(number, command, done) }
+        )
+        guard let files else {
+            for index in plan.numbers.indices { printLine(plan.command(index)) }
+            return ExitStatus.success
+        }
+        let log = try joblog.map { try JobLog(path: $0, after: done) }
+        guard !plan.numbers.isEmpty else { return ExitStatus.success }
+        let output = try MapOutput(plan, files: files, keepsOrder: keepOrder, log: log)
+        defer { output.close() }
+        let session = try RunSession(
+            graph: try plan.load(failFast: failFast),
+            options: RunSession.Options(
+                slots: slots ?? Environment.processorCount,
+                brokerURL: nil,
+                prefix: "operon.",
+                connectTimeout: .seconds(30),
+                operationsPerMessage: CoordinatorService.defaultOperationsPerMessage,
+                output: .quiet
+            ),
+            environment: environment,
+            listener: output
+        )
+        let code = try await session.run()
+        if let failure = output.logFailure {
+            throw Failure(MapExit.other, "\(joblog ?? ""): the joblog is not complete: \(failure)")
+        }
+        return code
+    }
+
+    private func settings(
+        _ files: MapFiles?,
+        _ environment: [String: String]
+    ) -> MapPlan.Settings {
+        var settings = MapPlan.Settings(
+            files: files,
+            inheritEnvironment: Self.inherited(environment),
+            directory: FileManager.default.currentDirectoryPath
+        )
+        settings.timeout = timeout?.duration
+        settings.retry = RetryPolicy(limit: retry)
+        return settings
+    }
+
+    /// In this process, commands have the whole environment, as those of a shell.
+    private static func inherited(_ environment: [String: String]) -> [String] {
+        environment.keys.filter { name in
+            !name.hasPrefix("OPERON_") && (1...Limits().nameBytes).contains(name.utf8.count)
+                && name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        }.sorted()
+    }
+
+    // MARK: - Words
+
+    /// The command and the values, without the sign that ends the options.
+    private func readWords() throws(MapError) -> [String] {
+        // The system's words are bytes; those that are no text have become this character.
+        guard !words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else {
+            throw MapError("a word of the command line is not UTF-8 text")
+        }
+        return words.first == "--" ? Array(words.dropFirst()) : words
+    }
+
+    // MARK: - Resuming
+
+    private func isDone(
+        _ number: Int,
+        _ command: String,
+        _ done: JobLog.Done?
+    ) throws(Failure) -> Bool {
+        guard let earlier = done?.commands[number] else { return false }
+        guard earlier.text == command else {
+            throw Failure(
+                MapExit.other,
+                "\(joblog ?? "") is the log of other commands: number \(number) was"
+                    + " \(TerminalText.line(earlier.text)), and is now"
+                    + " \(TerminalText.line(command))"
+            )
+        }
+        return resume && !resumeFailed || earlier.hasSucceeded
+    }
+}

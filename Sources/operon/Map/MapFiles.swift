@@ -1,0 +1,61 @@
+import Foundation
+import OperonArguments
+import OperonTerminal
+
+/// The files with the output of each operation of `operon map`, until it is shown. They are in a
+/// directory of their own in the directory for temporary files, which only this user can read.
+struct MapFiles: Sendable {
+    let directory: String
+
+    private static let pieceBytes = 1 << 16
+
+    /// Makes the directory.
+    init(environment: [String: String]) throws(Failure) {
+        let parent = environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+        directory = "\(parent)/operon-map-\(UUID().uuidString)"
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: false,
+                attributes: [.posixPermissions: 0o700]
+            )
+        } catch {
+            throw Failure(
+                MapExit.other,
+                "no directory for the output of operations can be made in \(parent): "
+                    + error.localizedDescription
+            )
+        }
+    }
+
+    /// A script that runs its first argument as a command whose output goes to the files of its
+    /// operation in the directory that the second argument names. An attempt begins them anew.
+    var script: String {
+        #"exec /bin/sh -c "$1" >"$2/$OPERON_OPERATION.out" 2>"$2/$OPERON_OPERATION.err""#
+    }
+
+    enum Kind: String {
+        case output = "out"
+        case errors = "err"
+    }
+
+    /// Writes what an operation printed, and removes its file. Returns how many bytes there were.
+    func show(_ kind: Kind, of operation: String, to output: FileOutput) -> Int {
+        let path = "\(directory)/\(operation).\(kind.rawValue)"
+        // An operation that did not start has no file.
+        guard let file = FileHandle(forReadingAtPath: path) else { return 0 }
+        defer {
+            try? file.close()
+            try? FileManager.default.removeItem(atPath: path)
+        }
+        var count = 0
+        while let piece = try? file.read(upToCount: Self.pieceBytes), !piece.isEmpty {
+            output.write(Array(piece))
+            count += piece.count
+        }
+        return count
+    }
+
+    /// Removes the directory and what is left in it.
+    func remove() { try? FileManager.default.removeItem(atPath: directory) }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+/// `operon map`: what it prints, its exit codes and its joblog. scripts/check-map compares it with
+/// GNU parallel.
+@Suite(.serialized) struct MapTests {
+    @Test func `each operation has its own output, in the order of the values`() async throws {
+        try await Workspace.run { workspace in
+            let ended = try await workspace.operon([
+                "map", "-k", "-j3", "echo {}-out; echo {}-err >&2; sleep 0.{}; echo {#}", "3", "2",
+                "1",
+            ])
+
+            #expect(ended.end == .exit(0))
+            #expect(ended.output == "3-out\n1\n2-out\n2\n1-out\n3\n")
+            #expect(ended.errors == "3-err\n2-err\n1-err\n")
+        }
+    }
+
+    @Test func `commands have the environment and the directory of the shell`() async throws {
+        try await Workspace.run { workspace in
+            let ended = try await workspace.operon(
+                ["map", "echo $MAP_TEST; touch {}", "here"],
+                environment: ["MAP_TEST": "inherited"]
+            )
+
+            #expect(ended.output == "inherited\n")
+            #expect(FileManager.default.fileExists(atPath: workspace.path("here")))
+        }
+    }
+
+    @Test func `the exit code counts failures, and other errors are 255`() async throws {
+        try await Workspace.run { workspace in
+            let codes: [([String], Int32)] = [
+                (["exit {}", "0", "1", "2"], 2), (["-j4", "--fail-fast", "exit {}", "1"], 1),
+                (["--dry-run", "exit {}", "1"], 0), (["--bogus", "x"], 255),
+                (["-j", "0", "x"], 255),
+                (["--resume", "x", "y"], 255), (["echo {2}", "a"], 255),
+                (["--joblog", ".", "x", "y"], 255),
+            ]
+            for (arguments, code) in codes {
+                let ended = try await workspace.operon(["map"] + arguments)
+                #expect(ended.end == .exit(code), "\(arguments): \(ended.errors)")
+            }
+        }
+    }
+
+    @Test func `failed attempts are repeated, and only the last output is shown`() async throws {
+        try await Workspace.run { workspace in
+            let ended = try await workspace.operon([
+                "map", "--retry", "1", "echo $OPERON_ATTEMPT; test -e {} || { touch {}; exit 1; }",
+                "done",
+            ])
+
+            #expect(ended.end == .exit(0))
+            #expect(ended.output == "2\n")
+        }
+    }
+
+    @Test func `an operation that takes too long fails, and its output is shown`() async throws {
+        try await Workspace.run { workspace in
+            let command = "echo begun; sleep {}"
+            let ended = try await workspace.operon(["map", "--timeout", "0.2s", command, "60"])
+
+            #expect(ended.end == .exit(1))
+            #expect(ended.output == "begun\n")
+            #expect(ended.errors == "operon: timed out: echo begun; sleep 60\n")
+        }
+    }
+
+    @Test func `a run is resumed from its joblog`() async throws {
+        try await Workspace.run { workspace in
+            let arguments = ["map", "-k", "--joblog", "log"]
+            let command = ["echo {}; test -e {}", "a", "b"]
+            _ = try workspace.write("a", "")
+            let first = try await workspace.operon(arguments + command)
+            #expect(first.end == .exit(1))
+            // Its end is missing, as after a kill.
+            let log = try String(contentsOfFile: workspace.path("log"), encoding: .utf8)
+            _ = try workspace.write("log", log + "3\t:\t179")
+
+            let second = try await workspace.operon(arguments + ["--resume"] + command + ["c"])
+            let third = try await workspace.operon(
+                arguments + ["--resume-failed"] + command + ["c"]
+            )
+            let other = try await workspace.operon(arguments + ["--resume", "echo {}", "a"])
+
+            #expect(second.output == "c\n")
+            #expect(third.output == "b\nc\n")
+            let rows = workspace.lines(of: "log").map { $0.split(separator: "\t") }
+            #expect(rows.map { $0[0] } == ["Seq", "1", "2", "3", "2", "3"])
+            #expect(rows.map { $0[6] } == ["Exitval", "0", "1", "1", "1", "1"])
+            #expect(rows.dropFirst().allSatisfy { $0.count == 9 && $0[5] == "2" })
+            #expect(other.end == .exit(255))
+            #expect(
+                other.errors == "log is the log of other commands: number 1 was"
+                    + " echo a; test -e a, and is now echo a\n"
+            )
+        }
+    }
+
+    @Test func `a file that is no joblog is left as it is`() async throws {
+        try await Workspace.run { workspace in
+            _ = try workspace.write("notes", "buy milk\n")
+            let ended = try await workspace.operon([
+                "map", "--joblog", "notes", "--resume", "echo", "a",
+            ])
+
+            #expect(ended.end == .exit(255))
+            #expect(
+                ended.errors
+                    == "notes:1: this is no line of a joblog; to begin anew, remove the file\n"
+            )
+            #expect(workspace.lines(of: "notes") == ["buy milk"])
+        }
+    }
+}
