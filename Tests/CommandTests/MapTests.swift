@@ -114,4 +114,52 @@ import Testing
             #expect(workspace.lines(of: "notes") == ["buy milk"])
         }
     }
+
+    // MARK: - On workers
+
+    private static let both = "echo {}-out; echo {}-err >&2; exit {}"
+
+    @Test func `outputs come from the workers of a broker`() async throws {
+        try await Workspace.run { workspace in
+            try workspace.startWorkers(2, slots: 2)
+            let broker = try Workspace.testBroker()
+            let options = ["map", "--broker", broker, "--prefix", workspace.prefix, "-k"]
+
+            let ended = try await workspace.operon(
+                options + ["--joblog", "log", Self.both, "0", "2", "0"]
+            )
+            #expect(ended.end == .exit(1))
+            #expect(ended.output == "0-out\n2-out\n0-out\n")
+            #expect(ended.errors == "0-err\n2-err\n0-err\n")
+            let rows = workspace.lines(of: "log").dropFirst().map { $0.split(separator: "\t") }
+            #expect(Set(rows.map { $0[0] + $0[6] }) == ["10", "22", "30"])
+            #expect(rows.allSatisfy { $0[1] == "w1" || $0[1] == "w2" })
+
+            let bare = try await workspace.operon(options + ["printf '\\n{}'; false", "a", "b"])
+            #expect(bare.end == .exit(2))
+            #expect(bare.output == "\na\nb")
+        }
+    }
+
+    @Test func `outputs come from a coordinator, and a failure cancels the others`() async throws {
+        try await Workspace.run { workspace in
+            let options = ["map", "--coordinator", try await Up(workspace).address]
+            let all = try await workspace.operon(options + ["-k", Self.both, "0", "2", "0"])
+            #expect(all.end == .exit(1))
+            #expect(all.output == "0-out\n2-out\n0-out\n")
+            #expect(all.errors == "0-err\n2-err\n0-err\n")
+
+            let stopped = try await workspace.operon(
+                options + ["--fail-fast", "test {} != 1 || exit 1; sleep 600", "0", "1"]
+            )
+            #expect(stopped.end == .exit(1))
+
+            let large = try await workspace.operon(
+                options + ["head -c 2000000 /dev/zero | tr '\\0' {}", "x"]
+            )
+            #expect(large.end == .exit(0))
+            #expect(large.output.utf8.count > 1_000_000 && large.output.allSatisfy { $0 == "x" })
+            #expect(large.errors.contains("the first bytes of the output of map[1] are missing"))
+        }
+    }
 }

@@ -7,6 +7,14 @@ import OperonTerminal
 /// Where the coordinator is, and how to print its answers: the same for every command that calls a
 /// coordinator.
 struct ClientArguments: ParsableArguments {
+    @OptionGroup var address: AddressArguments
+
+    @Option(help: "text, json or quiet.")
+    var output: OutputFormat = .text
+}
+
+/// Where the coordinator is.
+struct AddressArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The coordinator: unix:PATH, http://host:port, or https:// for TLS.",
@@ -37,9 +45,6 @@ struct ClientArguments: ParsableArguments {
         completion: .file()
     )
     var caFile: String?
-
-    @Option(help: "text, json or quiet.")
-    var output: OutputFormat = .text
 
     func address(environment: [String: String]) throws(Failure) -> ClientAddress {
         func variable(_ name: String) -> String? {

@@ -30,9 +30,19 @@ struct ClientSession: Sendable {
         about subject: Subject? = nil,
         _ body: (ClientSession) async throws -> Void
     ) async throws {
+        try await run(arguments.address, arguments.output, about: subject, body)
+    }
+
+    /// Connects to the coordinator and runs a command that prints in this format.
+    static func run(
+        _ arguments: AddressArguments,
+        _ format: OutputFormat,
+        about subject: Subject? = nil,
+        _ body: (ClientSession) async throws -> Void
+    ) async throws {
         let environment = Environment.current
         let address = try arguments.address(environment: environment)
-        let console = Console(format: arguments.output, environment: environment)
+        let console = Console(format: format, environment: environment)
         let news = LinkNews { console.say([$0]) }
         do {
             try await ClientFactory.with(address, news) { client in

@@ -73,6 +73,10 @@ struct Map: AsyncParsableCommand {
     @Flag(help: "After a failure, cancel everything else.")
     var failFast = false
 
+    @OptionGroup var broker: BrokerArguments
+
+    @OptionGroup var coordinator: AddressArguments
+
     @Option(
         help: ArgumentHelp(
             "Write a line for each operation to this file, with the columns of GNU parallel.",
@@ -101,6 +105,9 @@ struct Map: AsyncParsableCommand {
         if let slots, !(1...Limits().slots).contains(slots) {
             throw ValidationError("--slots must be from 1 to \(Limits().slots)")
         }
+        if coordinator.coordinator != nil, broker.isNamed {
+            throw ValidationError("--coordinator and a broker cannot be combined")
+        }
         if resume || resumeFailed, joblog == nil {
             throw ValidationError("--resume and --resume-failed need --joblog")
         }
@@ -123,27 +130,59 @@ struct Map: AsyncParsableCommand {
         let environment = Environment.current
         let values = try MapValues(words: try readWords(), files: argFile, isNull: isNull)
         let done = try resume || resumeFailed ? joblog.flatMap { try JobLog.read($0) } : nil
-        let files = dryRun ? nil : try MapFiles(environment: environment)
-        defer { files?.remove() }
-        let plan = try MapPlan(
-            values,
-            settings(files, environment),
-            isDone: { number, command throws(Failure) in try isDone(number, command, done) }
-        )
-        guard let files else {
+        if dryRun {
+            let plan = try plan(values, .log(marker: ""), done, environment)
             for index in plan.numbers.indices { printLine(plan.command(index)) }
             return ExitStatus.success
         }
+        let files = try MapFiles(environment: environment)
+        defer { files.remove() }
+        let delivery = isRemote ? MapDelivery.throughLog() : .files(files)
+        let plan = try plan(values, delivery, done, environment)
         let log = try joblog.map { try JobLog(path: $0, after: done) }
         guard !plan.numbers.isEmpty else { return ExitStatus.success }
-        let output = try MapOutput(plan, files: files, keepsOrder: keepOrder, log: log)
+        let output = try MapOutput(
+            plan,
+            files: files,
+            delivery: delivery,
+            keepsOrder: keepOrder,
+            log: log
+        )
         defer { output.close() }
+        let code = try await run(plan, output, environment)
+        if let failure = output.logFailure {
+            throw Failure(MapExit.other, "\(joblog ?? ""): the joblog is not complete: \(failure)")
+        }
+        return code
+    }
+
+    /// Whether operations run on workers. Unlike for other commands, variables of the environment
+    /// do not decide it, because the output of a command on a worker has a limit.
+    private var isRemote: Bool { broker.isNamed || coordinator.coordinator != nil }
+
+    private func run(
+        _ plan: MapPlan,
+        _ output: MapOutput,
+        _ environment: [String: String]
+    ) async throws -> Int32 {
+        if coordinator.coordinator != nil {
+            var code = ExitStatus.success
+            try await ClientSession.run(coordinator, .text) { session in
+                code = try await MapSubmission(
+                    plan: plan,
+                    output: output,
+                    failFast: failFast,
+                    session: session
+                ).run()
+            }
+            return code
+        }
         let session = try RunSession(
             graph: try plan.load(failFast: failFast),
             options: RunSession.Options(
                 slots: slots ?? Environment.processorCount,
-                brokerURL: nil,
-                prefix: "operon.",
+                brokerURL: broker.isNamed ? try broker.url(environment: environment) : nil,
+                prefix: broker.prefix,
                 connectTimeout: .seconds(30),
                 operationsPerMessage: CoordinatorService.defaultOperationsPerMessage,
                 output: .quiet
@@ -151,20 +190,30 @@ struct Map: AsyncParsableCommand {
             environment: environment,
             listener: output
         )
-        let code = try await session.run()
-        if let failure = output.logFailure {
-            throw Failure(MapExit.other, "\(joblog ?? ""): the joblog is not complete: \(failure)")
-        }
-        return code
+        return try await session.run()
+    }
+
+    private func plan(
+        _ values: MapValues,
+        _ delivery: MapDelivery,
+        _ done: JobLog.Done?,
+        _ environment: [String: String]
+    ) throws -> MapPlan {
+        try MapPlan(
+            values,
+            settings(delivery, environment),
+            isDone: { number, command throws(Failure) in try isDone(number, command, done) }
+        )
     }
 
     private func settings(
-        _ files: MapFiles?,
+        _ delivery: MapDelivery,
         _ environment: [String: String]
     ) -> MapPlan.Settings {
         var settings = MapPlan.Settings(
-            files: files,
-            inheritEnvironment: Self.inherited(environment),
+            delivery: delivery,
+            inheritEnvironment: isRemote
+                ? CommandDescription.defaultInheritEnvironment : Self.inherited(environment),
             directory: FileManager.default.currentDirectoryPath
         )
         settings.timeout = timeout?.duration

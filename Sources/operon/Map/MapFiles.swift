@@ -28,12 +28,6 @@ struct MapFiles: Sendable {
         }
     }
 
-    /// A script that runs its first argument as a command whose output goes to the files of its
-    /// operation in the directory that the second argument names. An attempt begins them anew.
-    var script: String {
-        #"exec /bin/sh -c "$1" >"$2/$OPERON_OPERATION.out" 2>"$2/$OPERON_OPERATION.err""#
-    }
-
     enum Kind: String {
         case output = "out"
         case errors = "err"
@@ -54,6 +48,15 @@ struct MapFiles: Sendable {
             count += piece.count
         }
         return count
+    }
+
+    /// Keeps what an operation printed until it is shown; an earlier attempt's is replaced.
+    ///
+    /// - Throws: an error of the system, as when the disk is full.
+    func store(_ bytes: ArraySlice<UInt8>, as kind: Kind, of operation: String) throws {
+        try Data(bytes).write(
+            to: URL(fileURLWithPath: "\(directory)/\(operation).\(kind.rawValue)")
+        )
     }
 
     /// Removes the directory and what is left in it.

@@ -1,3 +1,4 @@
+import Foundation
 import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
@@ -10,29 +11,57 @@ import OperonTerminal
 final class MapOutput: RunListener {
     private let plan: MapPlan
     private let files: MapFiles
+    private let delivery: MapDelivery
+    /// Stores what logs deliver, before `shows` shows it.
+    private let stores: SerialThread
     /// Writes on a thread of its own, because a reader may be slow. Its queue holds at most one
     /// entry for each operation.
-    private let thread: SerialThread
-    private let counts = NIOLockedValueBox(Counts())
+    private let shows: SerialThread
+    private let state = NIOLockedValueBox(State())
     private let writer: NIOLockedValueBox<MapWriter>
 
-    private struct Counts {
+    private struct State {
         var failed = 0
         var cancelled = 0
-        /// When the last attempts of unfinished operations began and ended. Only looked up.
-        var times: [UInt32: Times] = [:]
+        /// The last attempts of unfinished operations. Only looked up.
+        var attempts: [Int: Attempt] = [:]
+        /// The names of workers. Only looked up.
+        var workers: [Incarnation: String] = [:]
+        /// Bytes that are not stored yet.
+        var waitingBytes = 0
     }
 
-    fileprivate struct Times {
+    private struct Attempt {
+        var host = ""
         var start: Timestamp?
         var end: Timestamp?
     }
 
-    init(_ plan: MapPlan, files: MapFiles, keepsOrder: Bool, log: JobLog?) throws(Failure) {
+    /// The end of one operation.
+    struct End: Sendable {
+        let index: Int
+        let outcome: Outcome
+        var host = ""
+        var start: WallTime
+        var duration = Duration.zero
+    }
+
+    /// More than this waits for no slow disk.
+    private static let waitingBytesMax = 64 << 20
+
+    init(
+        _ plan: MapPlan,
+        files: MapFiles,
+        delivery: MapDelivery,
+        keepsOrder: Bool,
+        log: JobLog?
+    ) throws(Failure) {
         self.plan = plan
         self.files = files
+        self.delivery = delivery
         do throws(SystemError) {
-            thread = try SerialThread(name: "operon-map")
+            stores = try SerialThread(name: "operon-store")
+            shows = try SerialThread(name: "operon-show")
         } catch {
             throw Failure(MapExit.other, "output cannot be written: \(error)")
         }
@@ -41,63 +70,124 @@ final class MapOutput: RunListener {
         )
     }
 
+    // MARK: - What happens
+
     func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
         for notice in notices {
             switch notice {
+            case .workerJoined(let worker, _, _):
+                state.withLockedValue { $0.workers[worker.incarnation] = worker.name }
+            case .granted(let operation, _, let worker):
+                state.withLockedValue { state in
+                    let host = state.workers[worker] ?? ""
+                    state.attempts[Int(operation.index)] = Attempt(host: host)
+                }
             case .attemptEnded(let operation, _, _, let start, let end):
-                let times = Times(start: start, end: end)
-                counts.withLockedValue { $0.times[operation.index] = times }
-            case .finished(let operation, let outcome): ended(operation, outcome)
-            case .operationsAdded, .ready, .granted, .started, .yielded, .waitEnded, .resumed,
-                .result, .retry, .graphFinished, .graphClosedIdle, .workerJoined, .workerLost,
-                .workerDraining, .workerBusy, .superseded, .eventRefused, .log, .progress:
+                state.withLockedValue { state in
+                    state.attempts[Int(operation.index)]?.start = start
+                    state.attempts[Int(operation.index)]?.end = end
+                }
+            case .result(let operation, _, let result):
+                deliver(result.logTail, of: Int(operation.index))
+            case .finished(let operation, let outcome): ended(Int(operation.index), outcome)
+            case .operationsAdded, .ready, .started, .yielded, .waitEnded, .resumed, .retry,
+                .graphFinished, .graphClosedIdle, .workerLost, .workerDraining, .workerBusy,
+                .superseded, .eventRefused, .log, .progress:
                 continue
             }
         }
     }
 
-    private func ended(_ operation: OperationID, _ outcome: Outcome) {
-        let index = Int(operation.index)
-        // Commands may add operations to the graph; these have no output here.
-        guard index < plan.numbers.count else { return }
-        let times = counts.withLockedValue { counts in
-            switch outcome {
-            case .succeeded: break
-            case .failed: counts.failed += 1
-            case .cancelled, .skipped: counts.cancelled += 1
+    private func ended(_ index: Int, _ outcome: Outcome) {
+        let attempt = state.withLockedValue { $0.attempts.removeValue(forKey: index) }
+        var end = End(index: index, outcome: outcome, start: SystemClock.wall())
+        if let attempt {
+            end.host = attempt.host
+            if let start = attempt.start, let ended = attempt.end {
+                end.start = end.start + (start - SystemClock.now())
+                end.duration = ended - start
             }
-            return counts.times.removeValue(forKey: operation.index)
         }
-        var end = MapWriter.End(index: index, outcome: outcome, start: SystemClock.wall())
-        if let times, let start = times.start, let ended = times.end {
-            end.start = end.start + (start - SystemClock.now())
-            end.duration = ended - start
-        }
-        thread.submit { [writer, end] in writer.withLockedValue { $0.write(end) } }
+        self.ended(end)
     }
+
+    /// Keeps what the log of an attempt delivers; that of the last attempt is shown.
+    func deliver(_ log: [UInt8], of index: Int) {
+        guard case .log(let marker) = delivery, index < plan.numbers.count, !log.isEmpty
+        else { return }
+        let hasRoom = state.withLockedValue { state in
+            guard state.waitingBytes < Self.waitingBytesMax else { return false }
+            state.waitingBytes += log.count
+            return true
+        }
+        let name = plan.graph.operations[index].name
+        guard hasRoom else {
+            return Self.say("the output of \(name) is lost: the disk is too slow")
+        }
+        stores.submit { [files, state] in
+            let parts = MapLog(log, marker: marker)
+            if parts.isCut {
+                Self.say(
+                    "the first bytes of the output of \(name) are missing: only the last"
+                        + " \(Limits().logBytes) bytes of a log are kept"
+                )
+            }
+            do {
+                try files.store(parts.output, as: .output, of: name)
+                try files.store(parts.errors, as: .errors, of: name)
+            } catch {
+                Self.say("the output of \(name) is lost: \(error.localizedDescription)")
+            }
+            state.withLockedValue { $0.waitingBytes -= log.count }
+        }
+    }
+
+    /// Shows an operation that has ended, after what was delivered before.
+    func ended(_ end: End) {
+        // Commands may add operations to the graph; these have no output here.
+        guard end.index < plan.numbers.count else { return }
+        state.withLockedValue { state in
+            switch end.outcome {
+            case .succeeded: break
+            case .failed: state.failed += 1
+            case .cancelled, .skipped: state.cancelled += 1
+            }
+        }
+        stores.submit { [shows, writer] in
+            shows.submit { writer.withLockedValue { $0.write(end) } }
+        }
+    }
+
+    private static func say(_ sentence: String) {
+        FileOutput.standardError.print("operon: \(TerminalText.line(sentence))")
+    }
+
+    // MARK: - The end
 
     /// Returns when everything is written, or when the task is cancelled.
     func flush() async {
         let isWritten = Latch()
-        thread.submit { isWritten.open() }
+        stores.submit { [shows] in shows.submit { isWritten.open() } }
         await isWritten.wait()
     }
 
-    /// Removes the files of operations whose output was not shown.
+    /// Ends the threads. The caller has no further calls.
     func close() {
-        thread.submit { [thread, files] in
-            files.remove()
-            thread.stop()
+        stores.submit { [stores, shows] in
+            shows.stop()
+            stores.stop()
         }
     }
 
     var failureCode: Int32 { MapExit.other }
 
     var exitCode: Int32 {
-        let counts = counts.withLockedValue { $0 }
+        let state = state.withLockedValue { $0 }
         // After a failure with --fail-fast, the others are cancelled and have not failed.
-        return MapExit.of(counts.failed > 0 ? counts.failed : counts.cancelled)
+        return MapExit.of(state.failed > 0 ? state.failed : state.cancelled)
     }
+
+    var hasFailed: Bool { state.withLockedValue { $0.failed > 0 } }
 
     /// What the joblog lacks; `nil`: nothing.
     var logFailure: String? { writer.withLockedValue { $0.log?.failure } }
@@ -105,20 +195,12 @@ final class MapOutput: RunListener {
 
 /// Writes the output of operations that have ended, one after the other.
 private struct MapWriter {
-    /// The end of one operation.
-    struct End {
-        let index: Int
-        let outcome: Outcome
-        var start: WallTime
-        var duration = Duration.zero
-    }
-
     let plan: MapPlan
     let files: MapFiles
     let keepsOrder: Bool
     let log: JobLog?
     /// Operations that have ended and wait for those before them. Only looked up.
-    private var waiting: [Int: End] = [:]
+    private var waiting: [Int: MapOutput.End] = [:]
     /// The first operation that is not shown.
     private var next = 0
 
@@ -129,7 +211,7 @@ private struct MapWriter {
         self.log = log
     }
 
-    mutating func write(_ end: End) {
+    mutating func write(_ end: MapOutput.End) {
         guard keepsOrder else { return show(end) }
         waiting[end.index] = end
         while let end = waiting.removeValue(forKey: next) {
@@ -138,7 +220,7 @@ private struct MapWriter {
         }
     }
 
-    private func show(_ end: End) {
+    private func show(_ end: MapOutput.End) {
         let name = plan.graph.operations[end.index].name
         let command = plan.command(end.index)
         let bytes = files.show(.output, of: name, to: .standardOutput)
@@ -150,7 +232,7 @@ private struct MapWriter {
         log.write(
             JobLog.Entry(
                 number: plan.numbers[end.index],
-                host: ":",
+                host: end.host.isEmpty ? ":" : end.host,
                 start: end.start,
                 duration: end.duration,
                 bytes: bytes,

@@ -14,8 +14,8 @@ struct MapPlan: Sendable {
     private let commandIndex: Int
 
     struct Settings {
-        /// Where the commands write their output; `nil`: into their logs.
-        var files: MapFiles?
+        /// How the output of a command gets here.
+        var delivery: MapDelivery
         /// The variables of the worker that the commands inherit.
         var inheritEnvironment: [String]
         /// Where the commands start.
@@ -37,10 +37,8 @@ struct MapPlan: Sendable {
         let template = try CommandTemplate(values.command, sourceCount: values.sourceCount)
         graph = GraphDescription(name: Self.name)
         graph.order = .submission
-        let script = settings.files.map { CommandDescription.shell($0.script) + ["sh"] }
-        let arguments = script ?? CommandDescription.shell("").dropLast()
+        let arguments = CommandDescription.shell(settings.delivery.script) + ["sh"]
         commandIndex = arguments.count
-        let last = settings.files.map { [$0.directory] } ?? []
         graph.operations.reserveCapacity(values.count)
         numbers.reserveCapacity(values.count)
         for index in 0..<values.count {
@@ -50,7 +48,7 @@ struct MapPlan: Sendable {
                 name: "\(Self.name)[\(index + 1)]",
                 work: .command(
                     CommandDescription(
-                        arguments: arguments + [command] + last,
+                        arguments: arguments + [command, settings.delivery.argument],
                         inheritEnvironment: settings.inheritEnvironment,
                         directory: settings.directory
                     )

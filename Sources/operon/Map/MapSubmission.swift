@@ -1,0 +1,157 @@
+import NIOConcurrencyHelpers
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import UnixSignals
+
+/// Runs the operations of `operon map` on the workers of a coordinator, and passes their ends and
+/// their logs to the output.
+struct MapSubmission: Sendable {
+    let plan: MapPlan
+    let output: MapOutput
+    let failFast: Bool
+    let session: ClientSession
+
+    private static let pageSize = 500
+
+    /// What has happened so far.
+    private struct State {
+        /// The operations that have ended. Only looked up.
+        var ended: Set<UInt32> = []
+        /// The start and the worker of running operations. Only looked up.
+        var starts: [UInt32: WallTime] = [:]
+        var hosts: [UInt32: String] = [:]
+    }
+
+    /// Returns the exit code when all operations have ended, or when a signal comes after the one
+    /// that cancelled them.
+    func run() async throws -> Int32 {
+        var submission = Submission(graph: plan.graph)
+        submission.traceParent = Environment.traceParent(in: Environment.current)
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let graph = String(try await session.client.submit(submission).id)
+        let signal = NIOLockedValueBox<Int32?>(nil)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await follow(graph)
+                await output.flush()
+            }
+            group.addTask {
+                for await received in signals {
+                    let isFirst = signal.withLockedValue { code in
+                        defer {
+                            code =
+                                received == .sigterm
+                                ? ExitStatus.terminated : ExitStatus.interrupted
+                        }
+                        return code == nil
+                    }
+                    guard isFirst else { return }
+                    session.console.say([
+                        "Cancelling graph \(graph). Running operations were asked to stop; press"
+                            + " Ctrl-C again to wait no longer."
+                    ])
+                    try await cancel(graph, "interrupted")
+                }
+            }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+        return signal.withLockedValue { $0 } ?? output.exitCode
+    }
+
+    private func cancel(_ graph: String, _ reason: String) async throws {
+        var request = CancelRequest()
+        request.reason = reason
+        _ = try await session.client.cancel(.graph(graph), request)
+    }
+
+    /// Returns when all operations have ended.
+    private func follow(_ graph: String) async throws {
+        let state = NIOLockedValueBox(State())
+        try await Following(session).run(graph: graph) {
+            try await list(graph, state)
+        } _: { item in
+            guard case .event(let event) = item else { return try await list(graph, state) }
+            guard let operation = event.operation else { return false }
+            switch event.kind.known {
+            case .granted:
+                state.withLockedValue { $0.hosts[operation.index] = event.worker ?? "" }
+            case .started: state.withLockedValue { $0.starts[operation.index] = event.at.time }
+            case .finished:
+                let outcome = Self.outcome(event.outcome, event.error, event.reason)
+                return try await ended(operation.index, outcome, at: event.at.time, graph, state)
+            default: break
+            }
+            return false
+        }
+    }
+
+    /// Reads which operations have ended, when events may be missing.
+    private func list(
+        _ graph: String,
+        _ state: NIOLockedValueBox<State>
+    ) async throws -> Bool {
+        var query = OperationQuery()
+        query.limit = Self.pageSize
+        query.state = .finished
+        repeat {
+            let page = try await session.client.operations(of: graph, query)
+            for operation in page.operations {
+                let outcome = Self.outcome(operation.outcome, operation.error, operation.reason)
+                let at = operation.finishedAt?.time ?? SystemClock.wall()
+                if try await ended(operation.index, outcome, at: at, graph, state) { return true }
+            }
+            query.after = page.next
+        } while query.after != nil
+        return false
+    }
+
+    private static func outcome(
+        _ kind: OutcomeKind?,
+        _ error: ErrorView?,
+        _ reason: String?
+    ) -> Outcome {
+        switch kind {
+        case .succeeded: .succeeded
+        case .failed: .failed(error.map { OperationError($0) } ?? .exit(code: 1))
+        case .cancelled, .skipped, nil: .cancelled(reason: reason ?? "")
+        }
+    }
+
+    /// Passes on the end of an operation, once. Returns whether it was the last.
+    private func ended(
+        _ index: UInt32,
+        _ outcome: Outcome,
+        at time: WallTime,
+        _ graph: String,
+        _ state: NIOLockedValueBox<State>
+    ) async throws -> Bool {
+        guard index < plan.numbers.count else { return false }
+        let (isNew, count, start, host) = state.withLockedValue { state in
+            (
+                state.ended.insert(index).inserted, state.ended.count,
+                state.starts.removeValue(forKey: index), state.hosts.removeValue(forKey: index)
+            )
+        }
+        guard isNew else { return false }
+        let selector = OperationSelector(graph: graph, operation: "@\(index)")
+        if let log = try await session.client.log(of: selector).last {
+            output.deliver(Array(log.text.utf8), of: Int(index))
+        }
+        output.ended(
+            MapOutput.End(
+                index: Int(index),
+                outcome: outcome,
+                host: host ?? "",
+                start: start ?? time,
+                duration: start.map { max(.zero, time - $0) } ?? .zero
+            )
+        )
+        if failFast, case .failed = outcome, count < plan.numbers.count {
+            try await cancel(graph, "an operation failed")
+        }
+        return count == plan.numbers.count
+    }
+}
