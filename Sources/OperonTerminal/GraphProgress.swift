@@ -58,7 +58,8 @@ package struct GraphProgress: Sendable {
         return move(operation.index, operation.name, to: phase, duration: duration, detail: detail)
     }
 
-    private func phase(of index: UInt32) -> ProgressPhase? {
+    /// The phase of an operation; `nil`: it is unknown.
+    package func phase(of index: UInt32) -> ProgressPhase? {
         Int(index) < phases.count ? phases[Int(index)] : nil
     }
 
@@ -75,11 +76,19 @@ package struct GraphProgress: Sendable {
         phases[Int(index)] = phase
         if old?.isFinished ?? true, !phase.isFinished { unfinishedCount += 1 }
         if old?.isFinished == false, phase.isFinished { unfinishedCount -= 1 }
-        return Change(old: old, name: name, new: phase, duration: duration, detail: detail)
+        return Change(
+            index: Int(index),
+            old: old,
+            name: name,
+            new: phase,
+            duration: duration,
+            detail: detail
+        )
     }
 
     /// A change of phase; `old` is `nil` for an operation that was unknown.
     package struct Change: Hashable, Sendable {
+        package let index: Int
         package let old: ProgressPhase?
         package let name: String
         package let new: ProgressPhase

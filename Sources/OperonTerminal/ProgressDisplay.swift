@@ -7,6 +7,10 @@ package import OperonModel
 /// display should change, and calls `finish` once at the end.
 package actor ProgressDisplay {
     private var model: ProgressModel
+    /// The repeated operations, whose elements the groups of `model` count, too.
+    private var repeated: ProgressModel
+    /// How many tenths of each repeated operation a line has told; `nil`: it has not begun.
+    private var tenthsTold: [Int?] = []
     private var printer: LinePrinter
     private let line: ProgressLine
     private let change: StateChangeLine
@@ -17,6 +21,7 @@ package actor ProgressDisplay {
     ///   prints.
     package init(printer: LinePrinter, startedAt: Timestamp, isQuiet: Bool = false) {
         model = ProgressModel(startedAt: startedAt)
+        repeated = ProgressModel(startedAt: startedAt)
         self.printer = printer
         self.isQuiet = isQuiet
         line = ProgressLine(style: printer.style)
@@ -37,6 +42,22 @@ package actor ProgressDisplay {
         model.operationsAdded(count, to: group, in: phase, work: work)
     }
 
+    /// Adds a repeated operation, and returns its number, from 0. Its elements are shown together.
+    package func addRepeated(name: String) -> Int {
+        tenthsTold.append(nil)
+        return repeated.addGroup(name: name)
+    }
+
+    /// Counts elements of a repeated operation, which were added to a group before.
+    package func elementsAdded(
+        _ count: Int,
+        to number: Int,
+        in phase: ProgressPhase = .pending,
+        work: Double
+    ) {
+        repeated.operationsAdded(count, to: number, in: phase, work: work)
+    }
+
     /// A change of state of one operation.
     package struct Move: Sendable {
         let name: String
@@ -45,6 +66,8 @@ package actor ProgressDisplay {
         let work: Double
         let duration: Duration?
         let detail: String
+        /// The number of the repeated operation of which this is an element.
+        let repeated: Int?
 
         package init(
             _ name: String,
@@ -52,8 +75,10 @@ package actor ProgressDisplay {
             to new: ProgressPhase,
             work: Double,
             duration: Duration? = nil,
-            detail: String = ""
+            detail: String = "",
+            repeated: Int? = nil
         ) {
+            self.repeated = repeated
             self.name = name
             self.old = old
             self.new = new
@@ -64,7 +89,8 @@ package actor ProgressDisplay {
     }
 
     /// Counts changes of state. Without overprinting it prints a line for each operation that
-    /// starts or ends; not for other changes, and not without `areNews`.
+    /// starts or ends; not for other changes, and not without `areNews`. An element of a repeated
+    /// operation has a line if it fails; otherwise there is a line for each tenth of all elements.
     package func operationsMoved(
         _ moves: [Move],
         in group: Int,
@@ -74,6 +100,20 @@ package actor ProgressDisplay {
         var lines: [String] = []
         for move in moves {
             model.operationMoved(in: group, from: move.old, to: move.new, work: move.work, at: now)
+            if let number = move.repeated {
+                repeated.operationMoved(
+                    in: number,
+                    from: move.old,
+                    to: move.new,
+                    work: move.work,
+                    at: now
+                )
+                if areNews, !isQuiet, !printer.overprints, hasNewTenth(number) {
+                    let counts = repeated.groups[number]
+                    lines.append(change.text(for: model.groups[group], elements: counts))
+                }
+                if move.new != .failed { continue }
+            }
             guard areNews, !isQuiet, !printer.overprints,
                 move.new == .executing || move.new.isFinished
             else { continue }
@@ -115,10 +155,30 @@ package actor ProgressDisplay {
     }
 
     private func lines(at now: Timestamp) -> (Int) -> [String] {
-        let model = self.model
+        let groups = model.groups
+        let repeated = repeated.groups.lazy.filter(Self.isShown).prefix(Self.repeatedMax)
         let line = self.line
         return { width in
-            model.groups.map { line.text(for: $0, at: now, width: width) }
+            groups.map { line.text(for: $0, at: now, width: width) }
+                + repeated.map { line.text(for: $0, at: now, width: width) }
         }
+    }
+
+    /// The most repeated operations that have a line of their own on a terminal.
+    private static let repeatedMax = 8
+
+    /// Those that run, and those of which something failed.
+    private static func isShown(_ group: ProgressGroup) -> Bool {
+        group[.failed] > 0 || group[.pending] < group.total && group.finished < group.total
+    }
+
+    /// Whether a repeated operation has begun, or another tenth of it has finished.
+    private func hasNewTenth(_ number: Int) -> Bool {
+        let group = repeated.groups[number]
+        guard group[.executing] > 0 || group.finished > 0 else { return false }
+        let tenths = group.finished * 10 / max(1, group.total)
+        guard tenthsTold[number].map({ tenths > $0 }) ?? true else { return false }
+        tenthsTold[number] = tenths
+        return true
     }
 }

@@ -125,4 +125,22 @@ package struct StateChangeLine: Hashable, Sendable {
         if !detail.isEmpty { line += ": " + style.spelled(TerminalText.line(detail)) }
         return line
     }
+
+    /// For the elements of a repeated operation:
+    /// `[30/503] render[*]: 30 of 500 finished, 2 failed`.
+    package func text(for group: ProgressGroup, elements: ProgressGroup) -> String {
+        var line = "[\(group.finished)/\(group.total)] "
+        line += style.spelled(TerminalText.line(elements.name))
+        line += ": \(elements.finished) of \(elements.total) finished"
+        func add(_ phase: ProgressPhase, _ tint: Tint) {
+            let count = elements[phase]
+            guard count > 0 else { return }
+            line += ", " + style.tinted("\(count) \(phase.name)", tint)
+        }
+        add(.failed, .bad)
+        add(.cancelled, .attention)
+        add(.skipped, .attention)
+        add(.executing, .strong)
+        return line
+    }
 }

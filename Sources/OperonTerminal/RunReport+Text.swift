@@ -19,6 +19,8 @@ extension RunReport {
         package var logLines = 20
         /// The most lines about why operations did not run.
         package var reasons = 10
+        /// The most repeated operations with a line of their own.
+        package var repeated = 10
 
         package init() {}
     }
@@ -29,6 +31,7 @@ extension RunReport {
         var lines = failureLines(style: style, limits: limits)
         lines += skippedLines(style: style, limits: limits)
         lines += cancelledLines(style: style, limits: limits)
+        lines += repeatedLines(style: style, limits: limits)
         lines.append(countLine(style: style))
         lines.append(timeLine(style: style))
         return lines
@@ -85,8 +88,25 @@ extension RunReport {
         }
     }
 
+    /// Those of which not everything succeeded.
+    private func repeatedLines(style: TerminalStyle, limits: TextLimits) -> [String] {
+        let lines = repeated.lazy.compactMap { group -> String? in
+            let counts = self.counts(of: group.elements)
+            guard counts.succeeded < counts.total else { return nil }
+            return countLine(counts, of: group.title, style: style)
+        }
+        return Array(lines.prefix(limits.repeated))
+    }
+
     private func countLine(style: TerminalStyle) -> String {
-        let counts = self.counts
+        countLine(counts, of: graph, style: style)
+    }
+
+    private func countLine(
+        _ counts: OutcomeCounts,
+        of name: String,
+        style: TerminalStyle
+    ) -> String {
         var parts: [String] = []
         func add(_ count: Int, _ word: String, _ tint: Tint) {
             if count > 0 { parts.append(style.tinted("\(count) \(word)", tint)) }
@@ -98,7 +118,7 @@ extension RunReport {
         add(counts.unfinished, "unfinished", .attention)
         let operations = plural(counts.total, "operation")
         let what = parts.isEmpty ? operations : "\(operations): " + parts.joined(separator: ", ")
-        return style.tinted(shown(graph, style), .strong) + ": " + what
+        return style.tinted(shown(name, style), .strong) + ": " + what
     }
 
     /// The lower bound follows from the graph and the slots, so the ratio shows the cost of

@@ -20,6 +20,8 @@ package struct RunReport: Sendable {
     package var slots: Int
     /// The operations in the order of submission: the index here is the index of the operation.
     package var operations: OperationReports
+    /// The repeated operations among them.
+    package var repeated: [ElementFolding.Group] = []
 
     package init(
         graph: String,
@@ -45,9 +47,12 @@ package struct RunReport: Sendable {
     }
 
     /// The number of operations by outcome; operations without an outcome are in `unfinished`.
-    package var counts: OutcomeCounts {
+    package var counts: OutcomeCounts { counts(of: 0..<operations.count) }
+
+    /// The number of these operations by outcome.
+    func counts(of range: Range<Int>) -> OutcomeCounts {
         var counts = OutcomeCounts()
-        for operation in operations {
+        for operation in operations[range] {
             guard let outcome = operation.outcome else {
                 counts.unfinished += 1
                 continue

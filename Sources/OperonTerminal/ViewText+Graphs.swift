@@ -38,8 +38,8 @@ extension ViewText {
 
     // MARK: - One graph
 
-    /// `status GRAPH`.
-    package func graph(_ graph: GraphView) -> [String] {
+    /// `status GRAPH`, with a line for each repeated operation.
+    package func graph(_ graph: GraphView, repeated: [RepeatedRow] = []) -> [String] {
         var head = style.tinted(name(graph), .strong) + ": "
         head += style.tinted(graph.status.rawValue, tint(graph.status))
         var submitted = time(graph.submittedAt)
@@ -56,6 +56,21 @@ extension ViewText {
                 ("cancelled", graph.cancelReason.map { shown($0) }),
                 ("open", open),
             ])
+            + repeatedLines(repeated)
+    }
+
+    /// The most repeated operations that `status` lists.
+    private static let repeatedMax = 20
+
+    private func repeatedLines(_ rows: [RepeatedRow]) -> [String] {
+        guard !rows.isEmpty else { return [] }
+        let lines = rows.prefix(Self.repeatedMax).map { row in
+            (name: shown(row.title), value: Optional(counts(row.counts, noun: nil)))
+        }
+        let more = rows.count - lines.count
+        return ["repeated operations"] + block(lines)
+            + (more > 0
+                ? ["  " + said("… and \(more) more: operon operations \(rows[0].graph)")] : [])
     }
 
     /// After `submit`: what was accepted, and what to do next.

@@ -5,7 +5,12 @@ extension ViewText {
 
     /// `operations`: one operation a row, in the order given.
     package func operations(_ operations: [OperationView]) -> [String] {
-        guard !operations.isEmpty else { return [] }
+        self.operations(operations.map { OperationRow.operation($0) })
+    }
+
+    /// `operations`, with a row for each repeated operation.
+    package func operations(_ rows: [OperationRow]) -> [String] {
+        guard !rows.isEmpty else { return [] }
         var table = TextTable([
             TextTable.Column(title: "OPERATION", isFlexible: true),
             TextTable.Column(title: "STATE"),
@@ -14,17 +19,34 @@ extension ViewText {
             TextTable.Column(title: "ATTEMPTS", isRight: true, importance: 2),
             TextTable.Column(title: "WHY", isFlexible: true, importance: 4),
         ])
-        for operation in operations {
-            table.add([
-                TextTable.Cell(name(operation)),
-                state(operation.state, operation.outcome),
-                TextTable.Cell(shown(operation.queue)),
-                TextTable.Cell(operation.priority.name),
-                TextTable.Cell(String(operation.attempts)),
-                TextTable.Cell(detail(operation)),
-            ])
+        for row in rows {
+            switch row {
+            case .operation(let operation):
+                table.add([
+                    TextTable.Cell(name(operation)),
+                    state(operation.state, operation.outcome),
+                    TextTable.Cell(shown(operation.queue)),
+                    TextTable.Cell(operation.priority.name),
+                    TextTable.Cell(String(operation.attempts)),
+                    TextTable.Cell(detail(operation)),
+                ])
+            case .repeated(let repeated):
+                table.add([
+                    TextTable.Cell(shown("\(repeated.graph)/\(repeated.title)")),
+                    TextTable.Cell(plain.counts(repeated.counts, noun: nil)),
+                    TextTable.Cell(shown(repeated.queue ?? "")),
+                    TextTable.Cell(repeated.priority?.name ?? ""),
+                    TextTable.Cell(String(repeated.attempts)),
+                    TextTable.Cell(""),
+                ])
+            }
         }
         return table.lines(style: style, width: width)
+    }
+
+    /// Without colors, for the cell of a table.
+    private var plain: ViewText {
+        ViewText(style: TerminalStyle(environment: [:], isTerminal: false), width: width)
     }
 
     /// `dead`: the operations that failed.

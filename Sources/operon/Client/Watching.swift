@@ -10,13 +10,16 @@ struct Watching: Sendable {
     private let session: ClientSession
     private let output: FileOutput
     private let style: TerminalStyle
+    private let folds: Bool
 
     /// How many failed operations are listed at the end.
     private static let failuresMax = 5
     private static let pageSize = 500
 
-    init(_ session: ClientSession, output: FileOutput) {
+    /// - Parameter folds: whether the elements of repeated operations are shown together.
+    init(_ session: ClientSession, output: FileOutput, folds: Bool = true) {
         self.session = session
+        self.folds = folds
         self.output = output
         style = TerminalStyle(environment: Environment.current, isTerminal: output.isTerminal)
     }
@@ -35,7 +38,8 @@ struct Watching: Sendable {
         let screen = WatchScreen(
             graph,
             LinePrinter(output: output, style: style),
-            isQuiet: session.console.format != .text
+            isQuiet: session.console.format != .text,
+            folds: folds
         )
         session.news.hold()
         async let _: Void = screen.tick(telling: session.news)
@@ -103,9 +107,14 @@ actor WatchScreen {
     private let name: String
     private var group: Int?
     private let isQuiet: Bool
+    private let folds: Bool
+    private var folding = ElementFolding()
+    /// The number of the repeated operation of which each listed operation is an element.
+    private var repeated: [Int?] = []
 
-    init(_ graph: GraphView, _ printer: LinePrinter, isQuiet: Bool) {
+    init(_ graph: GraphView, _ printer: LinePrinter, isQuiet: Bool, folds: Bool) {
         name = graph.name
+        self.folds = folds
         self.isQuiet = isQuiet
         let age = max(.zero, SystemClock.wall() - graph.submittedAt.time)
         display = ProgressDisplay(
@@ -123,7 +132,30 @@ actor WatchScreen {
     }
 
     func listed(_ operations: [OperationView]) async {
-        await show(operations.compactMap { progress.listed($0) }, areNews: false)
+        let changes = operations.compactMap { progress.listed($0) }
+        await show(changes, areNews: false)
+        guard folds else { return }
+        for operation in operations where Int(operation.index) == repeated.count {
+            repeated.append(nil)
+            let isNothing = operation.kind == Work.nothingKind
+            guard let group = folding.add(operation.name, isNothing: isNothing) else { continue }
+            await addRepeated(group)
+        }
+    }
+
+    /// From here on the elements are shown together. Their phases are known from the list.
+    private func addRepeated(_ group: ElementFolding.Group) async {
+        let number = await display.addRepeated(name: group.title)
+        var counts: [ProgressPhase: Int] = [:]
+        for index in group.elements {
+            repeated[index] = number
+            guard let phase = progress.phase(of: UInt32(index)) else { continue }
+            counts[phase, default: 0] += 1
+        }
+        for phase in ProgressPhase.allCases {
+            guard let count = counts[phase] else { continue }
+            await display.elementsAdded(count, to: number, in: phase, work: Double(count))
+        }
     }
 
     /// Shows an event. Returns whether the graph may have ended by it.
@@ -153,7 +185,8 @@ actor WatchScreen {
                     to: change.new,
                     work: 1,
                     duration: change.duration,
-                    detail: change.detail
+                    detail: change.detail,
+                    repeated: change.index < repeated.count ? repeated[change.index] : nil
                 )
             )
         }

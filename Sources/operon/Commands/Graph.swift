@@ -26,6 +26,9 @@ struct GraphDraw: ParsableCommand {
     @Option(help: "tree, dot or mermaid.")
     var format: GraphRendering.Format = .tree
 
+    @Flag(help: "Draw the elements of repeated operations instead of one operation for all.")
+    var elements = false
+
     func run() throws {
         let graph = try graphFile.load()
         let output = FileOutput.standardOutput
@@ -33,7 +36,8 @@ struct GraphDraw: ParsableCommand {
             environment: Environment.current,
             isTerminal: output.isTerminal
         )
-        output.write(Array(GraphRendering(graph.description).text(format, style: style).utf8))
+        let drawn = elements ? graph.description : graph.description.folded
+        output.write(Array(GraphRendering(drawn).text(format, style: style).utf8))
     }
 }
 

@@ -56,7 +56,7 @@ struct PagingArguments: ParsableArguments {
     var after: UInt32?
 
     /// The most entries that one request asks for.
-    private static let pageMax = 500
+    static let pageMax = 500
 
     func validate() throws {
         guard limit > 0 else { throw ValidationError("--limit must be at least 1") }

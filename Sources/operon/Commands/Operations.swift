@@ -6,7 +6,11 @@ import OperonTerminal
 struct Operations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List the operations of a graph in the order of submission.",
-        usage: "operon operations <graph> [<options>]"
+        usage: "operon operations <graph> [<options>]",
+        discussion: """
+            A repeated operation has one row, with the states of its elements. --elements, \
+            --state, --outcome, --queue and the formats json and quiet list each element.
+            """
     )
 
     @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)
@@ -21,6 +25,9 @@ struct Operations: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only operations of this queue.", valueName: "name"))
     var queue: String?
 
+    @Flag(help: "List each element of repeated operations.")
+    var elements = false
+
     @OptionGroup var paging: PagingArguments
 
     @OptionGroup var coordinator: ClientArguments
@@ -33,6 +40,7 @@ struct Operations: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .graph(graph)) { session in
+            guard !folds(session.console.format) else { return try await listFolded(session) }
             var query = OperationQuery()
             query.state = state?.value
             query.outcome = outcome?.value
@@ -42,12 +50,42 @@ struct Operations: AsyncParsableCommand {
             try session.console.show(page, names: operations.map(\.selector)) {
                 $0.operations(operations)
             }
-            if operations.isEmpty { session.console.say(["There are no such operations."]) }
-            if let next = page.next {
-                let graph = TerminalText.line(self.graph)
-                session.console.say(["To list more: operon operations \(graph) --after \(next)"])
-            }
+            sayMore(session, isEmpty: operations.isEmpty, next: page.next)
         }
+    }
+
+    private func sayMore(_ session: ClientSession, isEmpty: Bool, next: UInt32?) {
+        if isEmpty { session.console.say(["There are no such operations."]) }
+        if let next {
+            let graph = TerminalText.line(self.graph)
+            let flag = elements ? " --elements" : ""
+            session.console.say(["To list more: operon operations \(graph)\(flag) --after \(next)"])
+        }
+    }
+
+    /// A selection lists what it selects, one by one.
+    private func folds(_ format: OutputFormat) -> Bool {
+        format == .text && !elements && state == nil && outcome == nil && queue == nil
+    }
+
+    /// Lists rows until there are as many as were asked for.
+    private func listFolded(_ session: ClientSession) async throws {
+        var folding = OperationFolding()
+        var query = OperationQuery()
+        query.after = paging.after
+        query.limit = PagingArguments.pageMax
+        var isFull = false
+        repeat {
+            let page = try await session.client.operations(of: graph, query)
+            query.after = page.next
+            for operation in page.operations {
+                isFull = folding.rows.count >= paging.limit && !folding.isWithinGroup
+                if isFull { break }
+                folding.add(operation)
+            }
+        } while query.after != nil && !isFull
+        session.console.write(session.console.data.operations(folding.rows))
+        sayMore(session, isEmpty: folding.rows.isEmpty, next: isFull ? folding.last : nil)
     }
 }
 

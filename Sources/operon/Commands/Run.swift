@@ -45,6 +45,9 @@ struct Run: AsyncParsableCommand {
     @Flag(help: "After a failure, run what does not depend on it, or cancel the rest.")
     var failureMode = FailureMode.keepGoing
 
+    @Flag(help: "Show each element of repeated operations instead of one line for all.")
+    var elements = false
+
     @Flag(help: "Print what would run, in a possible order, and run nothing.")
     var dryRun = false
 
@@ -124,7 +127,8 @@ struct Run: AsyncParsableCommand {
                 logDirectory: logs,
                 traceFile: trace,
                 store: store,
-                resumes: resume
+                resumes: resume,
+                folds: !elements
             ),
             environment: environment
         )

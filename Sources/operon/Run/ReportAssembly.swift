@@ -42,7 +42,7 @@ struct ReportAssembly: Sendable {
             criticalPath = paths.max() ?? 0
         }
         let work = durations.reduce(UInt64(0)) { $0.addingReportingOverflow($1).partialValue }
-        return RunReport(
+        var report = RunReport(
             graph: graph.description.name,
             startedAt: record.startedAtWall ?? SystemClock.wall(),
             makespan: record.finishedAt.map { max(.zero, $0 - origin) } ?? .zero,
@@ -51,6 +51,8 @@ struct ReportAssembly: Sendable {
             slots: slots,
             operations: OperationReports(count: record.operations.count) { operation($0) }
         )
+        report.repeated = ElementFolding(graph.description.operations).groups
+        return report
     }
 
     /// The duration of the attempt that counts.

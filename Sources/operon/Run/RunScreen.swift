@@ -21,6 +21,8 @@ struct RunScreen: Sendable {
     /// Whether this run may resume a previous run. Until the restored state is known, notices are
     /// held back.
     private let resumes: Bool
+    /// Whether the elements of repeated operations are shown together.
+    private let folds: Bool
 
     private enum Item: Sendable {
         case notices([Scheduler.Notice], Timestamp)
@@ -36,12 +38,14 @@ struct RunScreen: Sendable {
         place: RunStall.Place,
         isQuiet: Bool,
         resumes: Bool,
+        folds: Bool,
         environment: [String: String]
     ) {
         self.graph = graph
         self.place = place
         self.isQuiet = isQuiet
         self.resumes = resumes
+        self.folds = folds
         let output = QueuedOutput(FileOutput.standardError)
         self.output = output
         style = TerminalStyle(environment: environment, isTerminal: output.file.isTerminal)
@@ -93,13 +97,14 @@ struct RunScreen: Sendable {
     func run(asking coordinator: CoordinatorService) async {
         let graph = graph.submitted
         let group = await display.addGroup(name: graph.description.name)
-        var state = ScreenState(graph: graph)
+        var state = ScreenState(graph: graph, folds: folds)
         var stall = RunStall(graph: graph, place: place)
         await display.operationsAdded(
             graph.compiled.topology.operationCount,
             to: group,
             work: state.work.reduce(0, +)
         )
+        await addRepeated(&state)
         // Notices that arrived before the restored state was known.
         var early: [(notices: [Scheduler.Notice], at: Timestamp)] = []
         var isTakenUp = !resumes
@@ -159,6 +164,18 @@ struct RunScreen: Sendable {
     private func grow(_ state: inout ScreenState, _ group: Int) async {
         let work = state.grow(to: graph.operations)
         await display.operationsAdded(work.count, to: group, work: work.reduce(0, +))
+        await addRepeated(&state)
+    }
+
+    private func addRepeated(_ state: inout ScreenState) async {
+        for found in state.findRepeated() {
+            let number = await display.addRepeated(name: found.name)
+            await display.elementsAdded(
+                found.work.count,
+                to: number,
+                work: found.work.reduce(0, +)
+            )
+        }
     }
 
     private static func resumption(_ operations: [OperationProgress]) -> String {

@@ -41,6 +41,8 @@ struct RunSession {
         var store: String?
         /// Whether to resume the run in the store.
         var resumes = false
+        /// Whether the elements of repeated operations are shown together.
+        var folds = true
     }
 
     let graph: LoadedGraph
@@ -71,6 +73,7 @@ struct RunSession {
             place: options.brokerURL == nil ? .thisProcess : .broker,
             isQuiet: options.output == .quiet,
             resumes: options.store != nil,
+            folds: options.folds,
             environment: environment
         )
         self.screen = screen

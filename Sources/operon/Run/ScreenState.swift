@@ -18,13 +18,34 @@ struct ScreenState {
     private var busyWorkers: Set<Incarnation> = []
     private var durations: [Duration?]
     private(set) var operations: [OperationDescription]
+    private var folding = ElementFolding()
+    /// The number of the repeated operation of which each operation is an element.
+    private var repeated: [Int?] = []
+    private let folds: Bool
 
-    init(graph: LoadedGraph) {
+    /// - Parameter folds: whether the elements of repeated operations are shown together.
+    init(graph: LoadedGraph, folds: Bool) {
+        self.folds = folds
         operations = graph.description.operations
         work = operations.map(Self.work)
         phases = Array(repeating: .pending, count: operations.count)
         durations = Array(repeating: nil, count: phases.count)
         unfinishedCount = phases.count
+    }
+
+    /// Finds the repeated operations among the operations that are new: their names, and the work
+    /// of each of their elements. The numbers of repeated operations count on, from 0.
+    mutating func findRepeated() -> [(name: String, work: [Double])] {
+        var found: [(name: String, work: [Double])] = []
+        for operation in operations[repeated.count...] {
+            repeated.append(nil)
+            guard folds,
+                let group = folding.add(operation.name, isNothing: operation.work == .nothing)
+            else { continue }
+            for index in group.elements { repeated[index] = folding.groups.count - 1 }
+            found.append((group.title, Array(work[group.elements])))
+        }
+        return found
     }
 
     /// An unknown duration counts as one second: only the ratio matters.
@@ -148,7 +169,8 @@ struct ScreenState {
             to: phase,
             work: work[index],
             duration: duration,
-            detail: detail
+            detail: detail,
+            repeated: repeated[index]
         )
     }
 }

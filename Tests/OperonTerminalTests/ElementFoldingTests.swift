@@ -1,0 +1,146 @@
+import OperonModel
+import OperonTerminal
+import Testing
+
+/// How repeated operations are shown as one.
+@Suite struct ElementFoldingTests {
+    private static func operation(
+        _ name: String,
+        _ dependencies: [String] = [],
+        isNothing: Bool = false
+    ) -> OperationDescription {
+        let command = CommandDescription(arguments: ["true"])
+        var operation = OperationDescription(
+            name: name,
+            work: isNothing ? .nothing : .command(command)
+        )
+        operation.dependencies = dependencies.map { DependencyDescription($0) }
+        return operation
+    }
+
+    private static func view(
+        _ index: UInt32,
+        _ name: String,
+        _ outcome: OutcomeKind?,
+        kind: String = Work.commandKind
+    ) -> OperationView {
+        var view = OperationView(
+            graph: 3,
+            index: index,
+            name: name,
+            kind: kind,
+            queue: "default",
+            priority: .normal,
+            state: outcome == nil ? .executing : .finished
+        )
+        view.outcome = outcome
+        view.attempts = 2
+        return view
+    }
+
+    private static let sweep = GraphDescription(
+        name: "g",
+        operations: [
+            operation("a"), operation("r[1]", ["a"]), operation("r[2]", ["a", "r[1]"]),
+            operation("r", ["r[1]", "r[2]"], isNothing: true), operation("s[1]", ["r[1]"]),
+            operation("s[2]", ["r[2]"]), operation("s", ["s[1]", "s[2]"], isNothing: true),
+            operation("z", ["r", "s[1]"]),
+        ]
+    )
+
+    @Test func `elements and the group that follows them are one repeated operation`() {
+        let groups = ElementFolding(Self.sweep.operations).groups
+        #expect(groups.map(\.name) == ["r", "s"])
+        #expect(groups.map(\.elements) == [1..<3, 4..<6])
+    }
+
+    @Test(arguments: [
+        // Without a group behind them, with another group, with a group that does something.
+        ["r[1]", "r[2]"], ["r[1]", "x!", "r!"], ["r[1]", "s!"], ["r[1]", "r"], ["r!", "r[1]"],
+    ])
+    func `operations that only look like elements stay as they are`(names: [String]) {
+        var folding = ElementFolding()
+        for name in names {
+            folding.add(name.replacing("!", with: ""), isNothing: name.hasSuffix("!"))
+        }
+        #expect(folding.groups == [])
+    }
+
+    @Test func `brackets in names belong to the operation that has them`() {
+        var folding = ElementFolding()
+        for name in ["b[x]", "a[b][1]", "a[b][2]", "a[b]!"] {
+            folding.add(name.replacing("!", with: ""), isNothing: name.hasSuffix("!"))
+        }
+        #expect(folding.groups.map(\.title) == ["a[b][*]"])
+        #expect(folding.groups.map(\.elements) == [1..<3])
+    }
+
+    @Test func `a drawing has one operation for all elements`() {
+        let folded = Self.sweep.folded
+        #expect(folded.operations.map(\.name) == ["a", "r[*]", "s[*]", "z"])
+        #expect(
+            folded.operations.map { $0.dependencies.map(\.name) }
+                == [[], ["a"], ["r[*]"], ["r[*]", "s[*]"]]
+        )
+    }
+
+    @Test func `a list has one row for all elements, and the others as they are`() {
+        var folding = OperationFolding()
+        folding.add(Self.view(0, "a", .succeeded))
+        folding.add(Self.view(1, "r[1]", .failed))
+        #expect(folding.isWithinGroup)
+        folding.add(Self.view(2, "r[2]", nil))
+        folding.add(Self.view(3, "r", nil, kind: Work.nothingKind))
+        #expect(!folding.isWithinGroup)
+        #expect(folding.last == 3)
+
+        let text = ViewText(style: TerminalStyle(environment: [:], isTerminal: false), width: nil)
+        #expect(
+            text.operations(folding.rows) == [
+                "OPERATION  STATE                     QUEUE    PRIORITY  ATTEMPTS",
+                "3/a        succeeded                 default  normal           2",
+                "3/r[*]     2: 1 executing, 1 failed  default  normal           4",
+            ]
+        )
+    }
+
+    @Test func `on a pipe, elements have a line for each tenth of them and for each failure`() async
+    {
+        let recorder = ScreenOutput()
+        let style = TerminalStyle(environment: [:], isTerminal: false)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: recorder, style: style),
+            startedAt: .zero
+        )
+        let group = await display.addGroup(name: "g")
+        await display.operationsAdded(21, to: group, work: 21)
+        let repeated = await display.addRepeated(name: "r[*]")
+        await display.elementsAdded(20, to: repeated, work: 20)
+        func move(_ name: String, _ old: ProgressPhase, _ new: ProgressPhase) async {
+            let isElement = name.hasPrefix("r[")
+            let move = ProgressDisplay.Move(
+                name,
+                from: old,
+                to: new,
+                work: 1,
+                repeated: isElement ? repeated : nil
+            )
+            await display.operationsMoved([move], in: group, at: .zero)
+        }
+
+        for number in 1...20 {
+            await move("r[\(number)]", .pending, .executing)
+            await move("r[\(number)]", .executing, number == 3 ? .failed : .succeeded)
+        }
+        await move("r", .pending, .skipped)
+
+        let lines = recorder.writes.joined().split(separator: "\n").map(String.init)
+        #expect(lines.count == 13)
+        #expect(lines.first == "[0/21] r[*]: 0 of 20 finished, 1 running")
+        #expect(lines[2] == "[3/21] failed r[3]")
+        #expect(lines[3] == "[4/21] r[*]: 4 of 20 finished, 1 failed")
+        #expect(
+            lines.suffix(2) == ["[20/21] r[*]: 20 of 20 finished, 1 failed", "[21/21] skipped r"]
+        )
+    }
+}
