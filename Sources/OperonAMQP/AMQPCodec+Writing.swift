@@ -50,14 +50,10 @@ extension AMQPCodec {
             try write(AMQP_CONNECTION_CLOSE_OK_METHOD, &value, channel, into: &buffer)
         case .channelOpen, .channelFlowOk, .channelCloseOk:
             try writeChannel(method, channel, into: &buffer)
-        case .exchangeDeclare, .queueDeclare, .queueBind:
+        case .exchangeDeclare, .queueDeclare, .queueBind, .queueCheck:
             try writeTopology(method, channel, arena, into: &buffer)
-        case .consume(let queue, let consumer):
-            var value = unsafe amqp_basic_consume_t()
-            unsafe value.queue = arena.bytes(queue)
-            unsafe value.consumer_tag = arena.bytes(consumer.rawValue)
-            unsafe value.no_ack = 1
-            try unsafe write(AMQP_BASIC_CONSUME_METHOD, &value, channel, into: &buffer)
+        case .prefetch, .consume, .consumeUntilAnswered, .acknowledge, .reject:
+            try writeConsuming(method, channel, arena, into: &buffer)
         case .publish(let exchange, let routingKey, let isMandatory):
             var value = unsafe amqp_basic_publish_t()
             unsafe value.exchange = arena.bytes(exchange)
@@ -85,6 +81,36 @@ extension AMQPCodec {
         }
     }
 
+    private static func writeConsuming(
+        _ method: OutgoingMethod,
+        _ channel: UInt16,
+        _ arena: MethodArena,
+        into buffer: inout ByteBuffer
+    ) throws(AMQPError) {
+        var consume = unsafe amqp_basic_consume_t()
+        switch method {
+        case .prefetch(let count):
+            // Each consumer for itself: RabbitMQ 4.3 refuses a limit for the whole channel.
+            var value = amqp_basic_qos_t(prefetch_size: 0, prefetch_count: count, global: 0)
+            return try write(AMQP_BASIC_QOS_METHOD, &value, channel, into: &buffer)
+        case .acknowledge(let tag):
+            var value = amqp_basic_ack_t(delivery_tag: tag, multiple: 0)
+            return try write(AMQP_BASIC_ACK_METHOD, &value, channel, into: &buffer)
+        case .reject(let tag):
+            var value = amqp_basic_reject_t(delivery_tag: tag, requeue: 0)
+            return try write(AMQP_BASIC_REJECT_METHOD, &value, channel, into: &buffer)
+        case .consume(let queue, let consumer):
+            unsafe consume.queue = arena.bytes(queue)
+            unsafe consume.consumer_tag = arena.bytes(consumer.rawValue)
+            unsafe consume.no_ack = 1
+        case .consumeUntilAnswered(let queue, let consumer):
+            unsafe consume.queue = arena.bytes(queue)
+            unsafe consume.consumer_tag = arena.bytes(consumer.rawValue)
+        default: preconditionFailure("only consuming comes here: write(_:) sorted it out")
+        }
+        try unsafe write(AMQP_BASIC_CONSUME_METHOD, &consume, channel, into: &buffer)
+    }
+
     private static func writeTopology(
         _ method: OutgoingMethod,
         _ channel: UInt16,
@@ -103,6 +129,11 @@ extension AMQPCodec {
             unsafe value.queue = arena.bytes(name)
             unsafe value.exclusive = 1
             unsafe value.arguments = arena.table(arguments.map(field))
+            try unsafe write(AMQP_QUEUE_DECLARE_METHOD, &value, channel, into: &buffer)
+        case .queueCheck(let name):
+            var value = unsafe amqp_queue_declare_t()
+            unsafe value.queue = arena.bytes(name)
+            unsafe value.passive = 1
             try unsafe write(AMQP_QUEUE_DECLARE_METHOD, &value, channel, into: &buffer)
         case .queueBind(let queue, let exchange, let routingKey):
             var value = unsafe amqp_queue_bind_t()

@@ -111,19 +111,30 @@ extension AMQPCodec {
         let properties = unsafe header.decoded.assumingMemoryBound(
             to: amqp_basic_properties_t.self
         )
-        let hasReplyTo =
-            unsafe properties.pointee._flags & amqp_flags_t(AMQP_BASIC_REPLY_TO_FLAG) != 0
-        return unsafe .header(
-            bodyBytes: header.body_size,
-            replyTo: hasReplyTo ? text(properties.pointee.reply_to) : nil
-        )
+        func has(_ flag: Int32) -> Bool {
+            unsafe properties.pointee._flags & amqp_flags_t(flag) != 0
+        }
+        var found = HeaderProperties()
+        if has(AMQP_BASIC_REPLY_TO_FLAG) {
+            found.replyTo = unsafe text(properties.pointee.reply_to)
+        }
+        if has(AMQP_BASIC_MESSAGE_ID_FLAG) {
+            found.messageID = unsafe text(properties.pointee.message_id)
+        }
+        if has(AMQP_BASIC_CONTENT_TYPE_FLAG) {
+            found.contentType = unsafe text(properties.pointee.content_type)
+        }
+        return unsafe .header(bodyBytes: header.body_size, found)
     }
 
     private static func method(_ method: amqp_method_t) -> IncomingFrame {
         switch unsafe method.id {
         case AMQP_BASIC_DELIVER_METHOD:
-            let tag = unsafe decoded(method, amqp_basic_deliver_t.self).consumer_tag
-            return unsafe .deliver(consumer: consumer(tag))
+            let method = unsafe decoded(method, amqp_basic_deliver_t.self)
+            return unsafe .deliver(
+                consumer: consumer(method.consumer_tag),
+                Delivery(tag: method.delivery_tag, isRedelivered: method.redelivered != 0)
+            )
         case AMQP_BASIC_RETURN_METHOD:
             let method = unsafe decoded(method, amqp_basic_return_t.self)
             return unsafe .returned(
@@ -135,6 +146,7 @@ extension AMQPCodec {
             return unsafe .cancel(consumer: consumer(tag))
         case AMQP_BASIC_ACK_METHOD: return .ack
         case AMQP_BASIC_NACK_METHOD: return .nack
+        case AMQP_BASIC_QOS_OK_METHOD: return .prefetchOk
         case AMQP_BASIC_CONSUME_OK_METHOD: return .consumeOk
         case AMQP_QUEUE_DECLARE_OK_METHOD: return .queueDeclareOk
         case AMQP_QUEUE_BIND_OK_METHOD: return .queueBindOk

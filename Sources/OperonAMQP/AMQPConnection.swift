@@ -178,6 +178,12 @@ final class AMQPConnection: ChannelDuplexHandler {
         write(buffer, channel: Self.channelNumber, context)
     }
 
+    /// Answers a delivery that came over this connection.
+    func answer(_ method: OutgoingMethod) {
+        guard phase == .open else { return }
+        send(method)
+    }
+
     /// Writes after the unwritten part of a message on the same channel, because the frames of a
     /// message have to stay together.
     private func write(_ frames: ByteBuffer, channel: UInt16, _ context: ChannelHandlerContext) {
@@ -285,16 +291,18 @@ extension AMQPConnection: FrameSink {
         case .channelOpenOk where channel == Self.beatChannelNumber:
             hasBeatChannel = true
             if phase == .open { send(script[0]) }
-        case .channelOpenOk, .exchangeDeclareOk, .queueDeclareOk, .queueBindOk, .consumeOk:
+        case .channelOpenOk, .exchangeDeclareOk, .queueDeclareOk, .queueBindOk, .prefetchOk,
+            .consumeOk:
             scriptStepDone()
         case .cancel(let consumer):
             let name = consumer?.rawValue ?? "unknown"
             fail(.lost("the broker ended the consumer “\(name)”: its queue is gone"))
-        case .deliver(let consumer): try assemblers[channel].begin(.delivered(consumer))
+        case .deliver(let consumer, let delivery):
+            try assemblers[channel].begin(.delivered(consumer), delivery)
         case .returned(let routingKey, let exchange):
             try assemblers[channel].begin(.returned(routingKey: routingKey, exchange: exchange))
-        case .header(let bodyBytes, let replyTo):
-            let message = try assemblers[channel].header(bodyBytes: bodyBytes, replyTo: replyTo)
+        case .header(let bodyBytes, let properties):
+            let message = try assemblers[channel].header(bodyBytes: bodyBytes, properties)
             if let message { owner?.received(self, message) }
         case .ack, .nack, .channelCloseOk, .heartbeat:
             // Harmless: we did not ask for confirms, and the others need no action.

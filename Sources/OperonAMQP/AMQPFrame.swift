@@ -18,18 +18,35 @@ enum IncomingFrame: Hashable {
     case exchangeDeclareOk
     case queueDeclareOk
     case queueBindOk
+    case prefetchOk
     case consumeOk
     /// The broker ended one of our consumers because its queue is gone.
     case cancel(consumer: Consumer?)
-    case deliver(consumer: Consumer?)
+    case deliver(consumer: Consumer?, Delivery)
     case returned(routingKey: String, exchange: String)
     /// Confirms, which we do not request.
     case ack
     case nack
-    case header(bodyBytes: UInt64, replyTo: String?)
+    case header(bodyBytes: UInt64, HeaderProperties)
     case heartbeat
     /// A method that cannot result from anything we send.
     case unexpected(method: UInt32)
+}
+
+/// What the broker says of one delivery.
+struct Delivery: Hashable, Sendable {
+    /// Its number on the channel, for an acknowledgement.
+    var tag: UInt64
+    /// Whether the message may have been delivered before.
+    var isRedelivered: Bool
+}
+
+/// The properties of an arrived message that somebody asks for.
+struct HeaderProperties: Hashable, Sendable {
+    var replyTo: String?
+    /// Chosen by the publisher.
+    var messageID: String?
+    var contentType: String?
 }
 
 /// The broker's name and version, such as “RabbitMQ”, “3.10.8”. Empty if the broker does
@@ -61,6 +78,8 @@ enum Consumer: String, Hashable {
     case beats
     case lock
     case asks
+    /// Of a queue that belongs to somebody else, with acknowledgements.
+    case messages
 
     init?(firstByte: UInt8) {
         switch firstByte {
@@ -69,6 +88,7 @@ enum Consumer: String, Hashable {
         case UInt8(ascii: "b"): self = .beats
         case UInt8(ascii: "l"): self = .lock
         case UInt8(ascii: "a"): self = .asks
+        case UInt8(ascii: "m"): self = .messages
         default: return nil
         }
     }
@@ -89,8 +109,17 @@ enum OutgoingMethod: Hashable {
     /// Exclusive: the queue ends with this connection.
     case queueDeclare(name: String, arguments: [QueueArgument])
     case queueBind(queue: String, exchange: String, routingKey: String)
+    /// Asks whether a queue exists, and changes nothing.
+    case queueCheck(name: String)
+    /// How many deliveries of each later consumer may be without an answer.
+    case prefetch(count: UInt16)
     /// Without acknowledgements.
     case consume(queue: String, consumer: Consumer)
+    /// Each delivery is answered by `acknowledge` or `reject`, or comes again.
+    case consumeUntilAnswered(queue: String, consumer: Consumer)
+    case acknowledge(tag: UInt64)
+    /// The message goes where the queue's dead letters go, or is dropped.
+    case reject(tag: UInt64)
     case publish(exchange: String, routingKey: String, isMandatory: Bool)
 }
 

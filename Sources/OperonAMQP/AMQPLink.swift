@@ -19,6 +19,17 @@ protocol LinkRole: Sendable {
     /// The event for a returned message; `nil` if there is no such event.
     func returned(routingKey: String, exchange: String) -> Event?
     func blocked(_ isBlocked: Bool, reason: String) -> Event
+    /// The event for an attempt to connect that failed; `nil` if there is no such event.
+    func unreachable(reason: String) -> Event?
+    /// The event for a message that has to be answered, which came over the connection of this
+    /// attempt.
+    func delivery(_ message: MessageAssembler.Message, attempt: UInt64) -> Event?
+}
+
+extension LinkRole {
+    func unreachable(reason: String) -> Event? { nil }
+
+    func delivery(_ message: MessageAssembler.Message, attempt: UInt64) -> Event? { nil }
 }
 
 /// The shell around `LinkStateMachine`. It performs the machine's effects on one event loop, moves
@@ -118,6 +129,21 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         await outbox.waitForRoom(isBulk: message.isBulk)
     }
 
+    /// Answers a delivery. Returns whether the connection that it came over is still up: on another
+    /// one the broker delivers the message again, and the answer would mean another delivery.
+    func answer(_ method: OutgoingMethod, attempt: UInt64) async -> Bool {
+        let isWritten = loop.submit {
+            guard self.isUp, let connection = self.connection, connection.attempt == attempt else {
+                return false
+            }
+            connection.answer(method)
+            self.machine.bytesSent(at: self.now)
+            return true
+        }
+        // The loop has ended only if the process ends.
+        return (try? await isWritten.get()) ?? false
+    }
+
     func reconnect() async {
         loop.execute { self.handle(.reconnectRequested) }
     }
@@ -213,6 +239,10 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
             "not connected",
             metadata: ["reason": "\(reason)"]
         )
+        if isNews, let event = role.unreachable(reason: reason) {
+            batch.append(event)
+            flushBatch()
+        }
         ask?.timeout.cancel()
         ask = nil
         early = []
@@ -359,7 +389,7 @@ extension AMQPLink: AMQPConnectionOwner {
                 arrived(event)
             }
         case .delivered(.lock):
-            guard let replyTo = message.replyTo else { return }
+            guard let replyTo = message.properties.replyTo else { return }
             connection.publish(
                 configuration.currentHolder.answer,
                 to: replyTo,
@@ -368,6 +398,10 @@ extension AMQPLink: AMQPConnectionOwner {
             )
         case .delivered(.asks):
             if let body = message.body { answered(PrefixHolder(answer: body)) }
+        case .delivered(.messages):
+            if let event = role.delivery(message, attempt: connection.attempt) {
+                arrived(event, bytes: message.body?.count ?? 0)
+            }
         case .delivered:
             guard let body = message.body else {
                 return logger.error(

@@ -41,6 +41,25 @@ package struct BrokerConnection: Sendable {
         )
     }
 
+    /// The messages of a queue, over a connection of its own.
+    ///
+    /// - Parameter isJSON: Whether these bytes are exactly one JSON value in UTF-8.
+    /// - Throws: `TriggerSourceError` (`invalid`) for a name that no queue of others has.
+    package func messageSource(
+        queue: String,
+        isJSON: @escaping @Sendable ([UInt8]) -> Bool,
+        logger: Logger
+    ) throws(TriggerSourceError) -> MessageSource {
+        try MessageSource(
+            queue: queue,
+            configuration: configuration,
+            isJSON: isJSON,
+            seed: Self.seed(),
+            logger: logger,
+            group: group
+        )
+    }
+
     private static func seed() -> UInt64 {
         var random = SystemRandomNumberGenerator()
         return random.next()

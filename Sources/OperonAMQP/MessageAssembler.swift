@@ -8,7 +8,9 @@ struct MessageAssembler {
 
     struct Message: Hashable {
         var origin: Origin
-        var replyTo: String?
+        /// Of a message that was delivered, not returned.
+        var delivery: Delivery?
+        var properties: HeaderProperties
         /// `nil` if the message was over the limit.
         var body: [UInt8]?
         var bodyBytes: UInt64
@@ -18,7 +20,7 @@ struct MessageAssembler {
         /// Between two messages.
         case idle
         /// The method was read; its header follows.
-        case method(Origin)
+        case method(Origin, Delivery?)
         /// The header was read; `missing` bytes of the body follow.
         case body(Message, missing: UInt64)
     }
@@ -28,17 +30,26 @@ struct MessageAssembler {
 
     init(bodyBytesMax: Int) { self.bodyBytesMax = UInt64(bodyBytesMax) }
 
-    mutating func begin(_ origin: Origin) throws(AMQPError) {
+    mutating func begin(_ origin: Origin, _ delivery: Delivery? = nil) throws(AMQPError) {
         guard case .idle = state else { throw AMQPError("a message begins inside another") }
-        state = .method(origin)
+        state = .method(origin, delivery)
     }
 
     /// Returns the message if it has no body.
-    mutating func header(bodyBytes: UInt64, replyTo: String?) throws(AMQPError) -> Message? {
-        guard case .method(let origin) = state else {
+    mutating func header(
+        bodyBytes: UInt64,
+        _ properties: HeaderProperties
+    ) throws(AMQPError) -> Message? {
+        guard case .method(let origin, let delivery) = state else {
             throw AMQPError("a header without its method")
         }
-        var message = Message(origin: origin, replyTo: replyTo, body: nil, bodyBytes: bodyBytes)
+        var message = Message(
+            origin: origin,
+            delivery: delivery,
+            properties: properties,
+            body: nil,
+            bodyBytes: bodyBytes
+        )
         if bodyBytes <= bodyBytesMax {
             message.body = []
             message.body?.reserveCapacity(Int(bodyBytes))

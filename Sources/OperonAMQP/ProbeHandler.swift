@@ -178,16 +178,18 @@ extension ProbeHandler: FrameSink {
         case .channelOpenOk:
             isChannelOpen = true
             stepDone()
-        case .exchangeDeclareOk, .queueDeclareOk, .queueBindOk, .consumeOk: stepDone()
+        case .exchangeDeclareOk, .queueDeclareOk, .queueBindOk, .prefetchOk, .consumeOk:
+            stepDone()
         case .channelClose(let reason):
             send(.channelCloseOk)
             isChannelOpen = false
             succeed(.closed(reason))
         case .returned(let routingKey, let exchange):
             try assembler.begin(.returned(routingKey: routingKey, exchange: exchange))
-        case .deliver(let consumer): try assembler.begin(.delivered(consumer))
-        case .header(let bodyBytes, let replyTo):
-            if let message = try assembler.header(bodyBytes: bodyBytes, replyTo: replyTo) {
+        case .deliver(let consumer, let delivery):
+            try assembler.begin(.delivered(consumer), delivery)
+        case .header(let bodyBytes, let properties):
+            if let message = try assembler.header(bodyBytes: bodyBytes, properties) {
                 received(message)
             }
         case .channelFlow(let isActive): send(.channelFlowOk(isActive: isActive))

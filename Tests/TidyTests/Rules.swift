@@ -29,7 +29,8 @@ enum Rules {
             // A lock and an array: what both transports queue with.
             "OperonPorts": ["OperonModel", "NIOConcurrencyHelpers"],
             "OperonAMQP": ports.union(nio).union(libc).union([
-                "OperonCore", "CRabbitMQ", "Logging",
+                // The hash of a message that has no id.
+                "OperonCore", "CRabbitMQ", "Crypto", "Logging",
             ]),
             // The parser under Yams, whose events it reads without building a tree.
             "OperonGraphFile": ports.union(libc).union(["CYaml"]),
@@ -48,6 +49,7 @@ enum Rules {
             "OperonRuntime": shell.union(libc).union([
                 "NIOConcurrencyHelpers", "DequeModule", "Crypto",
                 "CoreMetrics", "Instrumentation", "ServiceContextModule", "Tracing",
+                "UnixSignals",
             ]),
             "OperonMetrics": ["CoreMetrics", "NIOConcurrencyHelpers"],
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),

@@ -17,11 +17,12 @@ private final class Recorder: FrameSink {
     func received(_ frame: IncomingFrame, channel: UInt16) throws(AMQPError) {
         frames.append(frame)
         switch frame {
-        case .deliver(let consumer): try assembler.begin(.delivered(consumer))
+        case .deliver(let consumer, let delivery):
+            try assembler.begin(.delivered(consumer), delivery)
         case .returned(let key, let exchange):
             try assembler.begin(.returned(routingKey: key, exchange: exchange))
-        case .header(let bytes, let replyTo):
-            if let message = try assembler.header(bodyBytes: bytes, replyTo: replyTo) {
+        case .header(let bytes, let properties):
+            if let message = try assembler.header(bodyBytes: bytes, properties) {
                 messages.append(message)
             }
         default: break
@@ -37,7 +38,8 @@ private final class Recorder: FrameSink {
     private func delivered(_ body: [UInt8]) -> MessageAssembler.Message {
         .init(
             origin: .delivered(.events),
-            replyTo: nil,
+            delivery: Delivery(tag: 7, isRedelivered: false),
+            properties: HeaderProperties(),
             body: body,
             bodyBytes: UInt64(body.count)
         )
@@ -92,7 +94,7 @@ private final class Recorder: FrameSink {
 
         try AMQPCodec().read(bytes.buffer, into: recorder)
 
-        #expect(recorder.messages.first?.replyTo == "operon.asks.1")
+        #expect(recorder.messages.first?.properties.replyTo == "operon.asks.1")
         #expect(recorder.messages.first?.origin == .delivered(.lock))
     }
 
@@ -133,7 +135,12 @@ private final class Recorder: FrameSink {
             ([0, 40, 0, 11], .exchangeDeclareOk),
             ([0, 50, 0, 11, 1, 0x71, 0, 0, 0, 0, 0, 0, 0, 0], .queueDeclareOk),
             ([0, 50, 0, 21], .queueBindOk),
+            ([0, 60, 0, 11], .prefetchOk),
             ([0, 60, 0, 21, 1, 0x65], .consumeOk),
+            (
+                [0, 60, 0, 60, 1, 0x6D, 0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 1, 0x71],
+                .deliver(consumer: .messages, Delivery(tag: 258, isRedelivered: true))
+            ),
             ([0, 60, 0, 30, 1, 0x77, 1], .cancel(consumer: .worker)),
             ([0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 1, 0], .ack),
             ([0, 60, 0, 120, 0, 0, 0, 0, 0, 0, 0, 1, 0], .nack),

@@ -159,6 +159,42 @@ int operon_process_epoll(void);
 /// Watches `descriptor` for something to read, or its end. 0, or -1 and `errno`.
 int operon_process_watch(int epoll, int descriptor, uint64_t data);
 
+/// Watches `descriptor` until there is something to read, or its end, once; the next call watches it
+/// again. 0, or -1 and `errno`.
+int operon_process_watch_once(int epoll, int descriptor, uint64_t data);
+
+/// A time since 1970.
+typedef struct operon_process_time {
+    int64_t seconds;
+    uint32_t nanoseconds;
+} operon_process_time;
+
+/// A file as statx(2) shows it.
+typedef struct operon_process_file {
+    uint64_t inode;
+    uint64_t links;
+    uint64_t bytes;
+    int is_regular;
+    /// When its content (mtime), and when it or what is known of it (ctime) changed last.
+    operon_process_time written;
+    operon_process_time changed;
+    /// When it was made, if the file system knows.
+    int has_birth;
+    operon_process_time born;
+} operon_process_file;
+
+/// Looks at a file without following a link at the end of its path. 0, or -1 and `errno`.
+int operon_process_look(const char *path, operon_process_file *file);
+
+/// A descriptor of any process, which becomes readable when it has ended (pidfd_open(2)); -1 and
+/// `errno`.
+int operon_process_open(pid_t process);
+
+/// How a process ended, without collecting it. `state` 1: ended so; 0: not known yet; -1: not to be
+/// had. It is known of children that were not collected and, from Linux 6.15 on, of every process
+/// that was.
+operon_process_end operon_process_observe(int descriptor, pid_t process);
+
 /// Waits at most `milliseconds` (-1: for ever) and writes the `data` of at most `max` descriptors
 /// that are ready. Returns how many; 0 also when a signal came first.
 int operon_process_wait(int epoll, uint64_t *data, int max, int milliseconds);

@@ -51,6 +51,8 @@ package final class ProcessRunner: Sendable {
     /// The socket through which processes reach the worker; `nil`: there is none, because the path
     /// of the directory is too long for a socket.
     var socket: OperationSocket? { common.socket }
+    /// The private directory, which is removed with the runner.
+    var filesDirectory: String { common.files.directory }
     /// `/dev/null`.
     private let input: Descriptor
 

@@ -190,7 +190,8 @@ extension RunningProcess.Stream {
 }
 
 extension Optional where Wrapped: ~Copyable, Wrapped == Descriptor {
-    fileprivate var number: Int32? {
+    /// The number of the open descriptor.
+    var number: Int32? {
         switch self {
         case .some(let descriptor): descriptor.number
         case .none: nil

@@ -1,6 +1,6 @@
 /// Checks JSON (RFC 8259) without building a value from it: an output may be large, and
 /// Operon only transports it.
-struct JSONCheck {
+package struct JSONCheck {
     /// The deepest nesting of arrays and objects. Readers of `OPERON_INPUTS` find an output one
     /// level deeper; Foundation's parser refuses more than 512 levels.
     static let depthMax = 256
@@ -20,6 +20,16 @@ struct JSONCheck {
 
     private init(_ bytes: [UInt8]) {
         self.bytes = bytes
+    }
+
+    /// Whether `bytes` are exactly one JSON value in UTF-8.
+    package static func isJSON(_ bytes: [UInt8]) -> Bool {
+        do throws(Malformed) {
+            try check(bytes)
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Throws unless `bytes` are exactly one JSON value in UTF-8, optionally surrounded by white

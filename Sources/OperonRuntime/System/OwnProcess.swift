@@ -24,6 +24,20 @@ package enum OwnProcess {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
+    /// The user whose rights this process has: the name, or the number if the system knows no name.
+    /// May block, because the system may ask another machine.
+    static var userName: String {
+        var entry = unsafe passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 16 << 10)
+        let user = geteuid()
+        let status = unsafe getpwuid_r(user, &entry, &buffer, buffer.count, &found)
+        guard status == 0, let found = unsafe found, let name = unsafe found.pointee.pw_name else {
+            return String(user)
+        }
+        return unsafe String(cString: name)
+    }
+
     /// The number of processors that this process may use; at least 1.
     package static var processorCount: Int {
         max(1, Int(operon_process_processors()))
