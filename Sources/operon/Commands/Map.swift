@@ -111,7 +111,9 @@ struct Map: AsyncParsableCommand {
         if resume || resumeFailed, joblog == nil {
             throw ValidationError("--resume and --resume-failed need --joblog")
         }
+        // What begins with a dash here came before the command, but is none of the options above.
         if let first = words.first, first.hasPrefix("-"), first != "--" {
+            if ["--help", "-h"].contains(first) { throw CleanExit.helpRequest(Self.self) }
             throw ValidationError("there is no option \(TerminalText.line(first))")
         }
     }
