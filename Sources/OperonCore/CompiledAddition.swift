@@ -148,6 +148,7 @@ package struct CompiledAddition: Sendable {
         )
         compiled.definedQueueCount = description.queues.count
         compiled.keyLimits = description.keys
+        compiled.inFlightLimits = compiler.inFlightLimits
         compiled.outer = compiler.outer
         compiled.bytes = CompiledGraph.bytes(of: description)
         return CompiledAddition(first: UInt32(base.operationCount), graph: compiled)

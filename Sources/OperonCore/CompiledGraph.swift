@@ -13,6 +13,9 @@ package struct CompiledGraph: Sendable {
     package let kinds: [String]
     /// Keys by name, in order of appearance.
     package let keys: [String]
+    /// The limits of `inFlight`, by the indices of the keys that stand for groups. These keys
+    /// belong to the graph alone, and give no lease. Only looked up.
+    package internal(set) var inFlightLimits: [UInt32: Int] = [:]
     /// The keys whose limit the graph sets.
     package var keyLimits: [KeySettings] = []
     package internal(set) var policies: [OperationPolicy]
@@ -27,6 +30,15 @@ package struct CompiledGraph: Sendable {
     package var outer: [OuterDependency] = []
     /// Whether the first failure cancels everything that is left.
     package var failFast = false
+
+    /// The name in `keys` of a group that `inFlight` limits; the names of users' keys have no
+    /// control characters.
+    package static func groupKey(_ group: String) -> String { KeyState.groupPrefix + group }
+
+    /// Makes a key that stands for a group, for generators.
+    package mutating func limitInFlight(_ key: UInt32, to limit: Int) {
+        inFlightLimits[key] = limit
+    }
 
     /// Assembles a graph whose parts are known to fit, for generators and benchmarks.
     package init(
@@ -115,6 +127,7 @@ extension CompiledGraph {
         )
         compiled.definedQueueCount = graph.queues.count
         compiled.keyLimits = graph.keys
+        compiled.inFlightLimits = compiler.inFlightLimits
         compiled.outer = compiler.outer
         compiled.bytes = bytes(of: graph)
         return compiled

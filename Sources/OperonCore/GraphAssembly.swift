@@ -107,6 +107,7 @@ package struct GraphAssembly {
         compiled.definedQueueCount = definedQueueCount
         compiled.outer = compiler.outer
         compiled.keyLimits = keys
+        compiled.inFlightLimits = compiler.inFlightLimits
         if hasManyBytes { compiled.bytes = bytes }
         return compiled
     }

@@ -20,6 +20,8 @@ struct GraphCompiler {
     var queues: [QueueSettings] = []
     var kinds = NameTable()
     var keys = NameTable()
+    /// The limits of the keys that stand for groups.
+    private(set) var inFlightLimits: [UInt32: Int] = [:]
     var policies: [OperationPolicy] = []
     var policy: [UInt32] = []
     /// Dependencies among the operations of the description.
@@ -71,6 +73,11 @@ struct GraphCompiler {
         for key in operation.exclusive {
             let number = keys.number(key)
             if !policy.keys.contains(number) { policy.keys.append(number) }
+        }
+        if let inFlight = operation.inFlight {
+            let number = keys.number(CompiledGraph.groupKey(inFlight.group))
+            inFlightLimits[number] = inFlight.limit
+            policy.keys.append(number)
         }
         return policy
     }

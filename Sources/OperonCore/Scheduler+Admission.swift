@@ -276,7 +276,7 @@ extension Scheduler {
             rank: graphs[attempt.operation.graph].compiled.rank[index]
         )
         let rule = graphs.rule(of: attempt.operation)
-        if rule.hasKeys { grant.exclusiveLease = configuration.exclusiveLease }
+        if rule.isExclusive { grant.exclusiveLease = configuration.exclusiveLease }
         if !graphs[attempt.operation.graph].losses.isEmpty,
             graphs[attempt.operation.graph].losses[attempt.operation.index] != nil
         {

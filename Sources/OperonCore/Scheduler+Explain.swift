@@ -26,6 +26,9 @@ extension Scheduler {
         case notYet(Due?)
         /// One of its keys has no room: these operations hold it, and `more` beyond the first few.
         case keyHeld(String, by: [OperationID], more: Int)
+        /// As many operations of its group are in flight as `inFlight` allows: these, and `more`
+        /// beyond the first few.
+        case groupLimit(String, maximum: Int, [OperationID], more: Int)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
         /// No live worker that knows the kind serves the queue.
@@ -151,7 +154,11 @@ extension Scheduler {
             guard !key.hasRoom else { continue }
             let named = Array(key.holders.prefix(Self.namedInReasonMax))
             let more = key.holders.count - named.count
-            reasons.append(.keyHeld(key.name, by: named, more: more))
+            if let group = key.group {
+                reasons.append(.groupLimit(group.name, maximum: key.limit, named, more: more))
+            } else {
+                reasons.append(.keyHeld(key.name, by: named, more: more))
+            }
         }
         if isLeaving { reasons.append(.leaving) }
         // It needs no worker: without a reason above, it would have started.

@@ -57,12 +57,9 @@ extension Scheduler {
         case .notYet(let due):
             return graph.operations.ordinal[index] > 0 && isAwaited(operation, due)
         case .keyHeld(let name, let named, let more):
-            let holders = Set(
-                (attempts.all.map(\.operation) + externals.keys)
-                    .filter { keyNames(of: $0).contains(name) }
-            )
-            return keyNames(of: operation).contains(name) && holders.isSuperset(of: named)
-                && holders.count == named.count + more && holders.count >= limit(ofKey: name)
+            return isHeld(name, named, more, for: operation)
+        case .groupLimit(let name, let maximum, let named, let more):
+            return isFull(name, maximum, named, more, for: operation)
         case .noWorkerForKind(let kind):
             return kind == kinds[graph.kind(operation.index)].name
                 && !candidates.contains { $0.runsAnyKind || $0.kindNames.contains(kind) }
@@ -169,6 +166,49 @@ extension Scheduler {
         }
     }
 
+    private func key(ofGroup name: String, of operation: OperationID) -> Int? {
+        graphs.policy(of: operation).keys.map { graphs[operation.graph].keys[Int($0)] }
+            .first { keys[$0].group?.name == name }
+    }
+
+    private func isHeld(
+        _ name: String,
+        _ named: [OperationID],
+        _ more: Int,
+        for operation: OperationID
+    ) -> Bool {
+        let holders = Set(
+            (attempts.all.map(\.operation) + externals.keys)
+                .filter { keyNames(of: $0).contains(name) }
+        )
+        return keyNames(of: operation).contains(name) && holders.isSuperset(of: named)
+            && holders.count == named.count + more && holders.count >= limit(ofKey: name)
+    }
+
+    private func isFull(
+        _ group: String,
+        _ maximum: Int,
+        _ named: [OperationID],
+        _ more: Int,
+        for operation: OperationID
+    ) -> Bool {
+        let holders = inFlight(ofGroup: group, of: operation)
+        return key(ofGroup: group, of: operation).map { keys[$0].limit } == maximum
+            && holders.count >= maximum && holders.isSuperset(of: named)
+            && holders.count == named.count + more
+    }
+
+    /// The operations in flight that share a group with an operation.
+    private func inFlight(ofGroup name: String, of operation: OperationID) -> Set<OperationID> {
+        guard let key = key(ofGroup: name, of: operation) else { return [] }
+        return Set(
+            (attempts.all.map(\.operation) + externals.keys).filter { other in
+                let others = graphs.policy(of: other).keys
+                return others.contains { graphs[other.graph].keys[Int($0)] == key }
+            }
+        )
+    }
+
     private func keyNames(of operation: OperationID) -> [String] {
         let graph = graphs[operation.graph]
         return graph.policy(operation.index).keys.map { keys[graph.keys[Int($0)]].name }
@@ -189,6 +229,7 @@ extension Scheduler.Reason {
         case retryAt
         case notYet
         case keyHeld
+        case groupLimit
         case noWorkerForKind
         case noWorkerForQueue
         case workersSilent
@@ -218,6 +259,7 @@ extension Scheduler.Reason {
         case .retryAt: .retryAt
         case .notYet: .notYet
         case .keyHeld: .keyHeld
+        case .groupLimit: .groupLimit
         case .noWorkerForKind: .noWorkerForKind
         case .noWorkerForQueue: .noWorkerForQueue
         case .workersSilent: .workersSilent

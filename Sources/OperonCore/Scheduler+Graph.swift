@@ -22,7 +22,7 @@ extension Scheduler {
         var graph = GraphState(
             compiled: compiled,
             rules: rules,
-            keys: compiled.keys.map { keyNumber($0) },
+            keys: keyNumbers(of: compiled, in: id),
             submittedAt: now,
             operations: OperationTable(levels: levels(of: compiled, rules)),
             unfinished: count,
@@ -94,6 +94,7 @@ extension Scheduler {
                 ),
                 estimate: policy.expectedDuration?.nanoseconds,
                 hasKeys: !policy.keys.isEmpty,
+                isExclusive: policy.keys.contains { compiled.inFlightLimits[$0] == nil },
                 isExternal: kinds[kind].isExternal
             )
         }

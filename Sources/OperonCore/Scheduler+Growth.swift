@@ -163,8 +163,7 @@ extension Scheduler {
         in graph: GraphID
     ) -> [UInt32] {
         var growth = graphs[graph].growth.take() ?? self.growth(of: graphs[graph])
-        let keys = added.keys.map { name in
-            let number = keyNumber(name)
+        let keys = keyNumbers(of: added, in: graph).map { number in
             if let local = growth.keys[number] { return local }
             let local = UInt32(graphs[graph].keys.count)
             graphs[graph].keys.append(number)

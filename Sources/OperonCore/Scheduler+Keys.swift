@@ -91,11 +91,22 @@ struct KeyState: Sendable {
     var limit = 1
     /// How often operations that hold it may start; `nil`: any number may.
     var bucket: StartBucket?
+
+    /// Begins the names of keys that stand for groups.
+    static let groupPrefix = "\u{1}"
+
+    struct Group: Hashable, Sendable {
+        let graph: GraphID
+        let name: String
+    }
+
     /// A command set the limit and the rate, so those in later graphs are ignored.
     var isCommanded = false
     /// How many graphs name it.
     var users = 0
     var isFree = false
+    /// It is not a key of users: it stands for a group with `inFlight`.
+    var group: Group?
     /// The operations that hold the key, in the order in which they took it.
     var holders: [OperationID] = []
 

@@ -154,7 +154,7 @@ extension Scheduler {
             let ran = (heardAt - startedAt).nanoseconds / configuration.patienceDivisor
             silence = max(silence, min(configuration.patienceMax, .nanoseconds(ran)))
         }
-        if graphs.rule(of: attempt.operation).hasKeys,
+        if graphs.rule(of: attempt.operation).isExclusive,
             configuration.violation != .forgetsExclusiveLease
         {
             silence = max(silence, configuration.exclusiveLease)

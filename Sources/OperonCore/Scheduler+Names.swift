@@ -56,6 +56,22 @@ extension Scheduler {
         return number
     }
 
+    /// The numbers of the keys of a graph, or of an addition to it. A group with `inFlight` is a
+    /// key that belongs to its graph: the graph gives its limit whenever it is read, so no record
+    /// does.
+    mutating func keyNumbers(of compiled: CompiledGraph, in graph: GraphID) -> [Int] {
+        compiled.keys.enumerated().map { local, name in
+            guard let limit = compiled.inFlightLimits[UInt32(local)] else { return keyNumber(name) }
+            let group = String(name.dropFirst(KeyState.groupPrefix.count))
+            let number = keyNumber("\(KeyState.groupPrefix)\(graph)/\(group)")
+            // An addition to a group does not change the limit that it has.
+            guard keys[number].group == nil else { return number }
+            keys[number].group = KeyState.Group(graph: graph, name: group)
+            if configuration.violation != .forgetsKeyLimits { keys[number].limit = limit }
+            return number
+        }
+    }
+
     /// Notes which of the scheduler's queues and kinds a worker named.
     mutating func learnNames(of worker: Int) {
         let names = Set(workers[worker].queueNames)
@@ -120,7 +136,8 @@ extension Scheduler {
 
     mutating func forgetIfUnused(key number: Int) {
         guard keys[number].users == 0, !keys[number].isFree, !keys[number].isCommanded,
-            keys[number].limit == KeyState(name: "").limit, keys[number].bucket == nil
+            keys[number].group != nil
+                || keys[number].limit == KeyState(name: "").limit && keys[number].bucket == nil
         else { return }
         keyNumbers[keys[number].name] = nil
         keys[number] = KeyState(name: "", isFree: true)

@@ -147,7 +147,7 @@ extension Scheduler {
         var graph = GraphState(
             compiled: compiled,
             rules: rules,
-            keys: compiled.keys.map { keyNumber($0) },
+            keys: keyNumbers(of: compiled, in: stored.id),
             submittedAt: Moment(
                 monotonic: now.monotonic - max(.zero, now.wall - stored.submittedAt),
                 wall: stored.submittedAt

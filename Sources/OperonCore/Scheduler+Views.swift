@@ -160,11 +160,16 @@ extension Scheduler {
     }
 
     /// Whether a graph names the key, or a command has set its limit.
-    package func hasKey(_ name: String) -> Bool { keyNumbers[name] != nil }
+    package func hasKey(_ name: String) -> Bool { userKey(name) != nil }
+
+    /// The number of a key that users know.
+    private func userKey(_ name: String) -> Int? {
+        keyNumbers[name].flatMap { keys[$0].group == nil ? $0 : nil }
+    }
 
     /// How many operations may hold the key at a time.
     package func limit(ofKey name: String) -> Int {
-        keyNumbers[name].map { keys[$0].limit } ?? 1
+        userKey(name).map { keys[$0].limit } ?? 1
     }
 
     /// Every key that a graph names or that has a limit of its own, in no particular order.
@@ -172,12 +177,14 @@ extension Scheduler {
     package var keyStatus: [KeyStatus] {
         var waiting = [Int](repeating: 0, count: keys.count)
         for id in graphs.kept { countWaiting(for: &waiting, in: graphs[id]) }
-        return keys.indices.filter { !keys[$0].isFree }.map { status(ofKey: $0, waiting[$0]) }
+        return keys.indices.filter { !keys[$0].isFree && keys[$0].group == nil }.map {
+            status(ofKey: $0, waiting[$0])
+        }
     }
 
     /// `nil`: there is no such key. O(operations) of the graphs that name it and have not ended.
     package func status(ofKey name: String) -> KeyStatus? {
-        guard let key = keyNumbers[name] else { return nil }
+        guard let key = userKey(name) else { return nil }
         var waiting = [Int](repeating: 0, count: keys.count)
         for id in graphs.kept where graphs[id].keys.contains(key) {
             countWaiting(for: &waiting, in: graphs[id])

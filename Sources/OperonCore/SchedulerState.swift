@@ -107,7 +107,10 @@ struct PolicyRule: Sendable {
     let lane: Int
     /// The expected run time in nanoseconds; `nil`: as long as others of its kind.
     let estimate: Int64?
+    /// It has keys, or its group has a limit.
     let hasKeys: Bool
+    /// It has keys of users, which give an attempt a lease.
+    let isExclusive: Bool
     /// The operation is external.
     let isExternal: Bool
 }

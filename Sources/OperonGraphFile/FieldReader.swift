@@ -290,6 +290,38 @@ struct FieldReader {
     static let retryKeys = ["limit", "delay", "factor", "maxDelay", "jitter"]
 
     /// A bare number is the limit of the policy.
+    /// A number, whose group is not known here and stays empty, or a map.
+    mutating func inFlight(_ node: Node, _ key: String) throws(Stop) -> InFlightLimit? {
+        let maximum = Limits.concurrencyMax
+        guard let entries = node.entries else {
+            guard case .number = node.value else {
+                try mismatch(node, key, "a number of operations, or a map with “group” and “limit”")
+                return nil
+            }
+            return try count(node, key, from: 1, through: maximum).map {
+                InFlightLimit(group: "", limit: $0)
+            }
+        }
+        var group: String?
+        var limit: Int?
+        let problemsBefore = log.problems.count
+        for entry in entries {
+            switch entry.key {
+            case "group": group = try name(entry.value, "group")
+            case "limit": limit = try count(entry.value, "limit", from: 1, through: maximum)
+            default: try unknownKey(entry, among: ["group", "limit"])
+            }
+        }
+        guard log.problems.count == problemsBefore else { return nil }
+        guard let group, let limit else {
+            let missing = group == nil ? "group" : "limit"
+            let message = "\(key.quoted) needs \(missing.quoted)"
+            try log.report(.missingKey, at: node.position, key, message)
+            return nil
+        }
+        return InFlightLimit(group: group, limit: limit)
+    }
+
     mutating func retry(_ node: Node, _ key: String) throws(Stop) -> RetryPolicy? {
         if node.isNull { return .never }
         let limitMax = Int(UInt16.max)

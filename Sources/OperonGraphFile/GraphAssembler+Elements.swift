@@ -73,7 +73,7 @@ extension GraphAssembler {
                 try addElement(
                     element,
                     of: repetition,
-                    named: name + element.label,
+                    in: name,
                     since: first,
                     at: position,
                     node
@@ -135,11 +135,12 @@ extension GraphAssembler {
     private mutating func addElement(
         _ element: Repetition.Element,
         of repetition: Repetition,
-        named text: String,
+        in group: String,
         since first: Int,
         at position: Position,
         _ node: Node
     ) throws(Stop) {
+        let text = group + element.label
         // With several variables, no value alone is the cause.
         let values = element.values.map(\.position)
         let place = values.count == 1 ? values[0] : position
@@ -165,7 +166,7 @@ extension GraphAssembler {
         for (variable, value) in zip(repetition.variables, element.values) {
             variables[variable] = value.text
         }
-        try addOne(name, at: position, nameIsKey: true, node, variables: variables)
+        try addOne(name, at: position, nameIsKey: true, node, variables: variables, group: group)
     }
 
     /// The group has the queue of its elements, and none of their other settings, nor those of the

@@ -191,7 +191,8 @@ struct GraphAssembler {
         at position: Position,
         nameIsKey: Bool,
         _ node: Node,
-        variables: [String: String] = [:]
+        variables: [String: String] = [:],
+        group: String? = nil
     ) throws(Stop) {
         if let name { try register(name, at: position) }
         let read = try reader.operation(named: name ?? "", nameIsKey: nameIsKey, node)
@@ -206,7 +207,29 @@ struct GraphAssembler {
             }
             try parameters.countVariables(own: !command.environment.isEmpty, at: position)
         }
+        if fields.description.inFlight?.group == "" {
+            try nameGroup(group, in: node, of: &fields.description)
+        }
         try append(fields, at: position)
+    }
+
+    /// A number as `inFlight` means the group of the operation, which only an element has.
+    private mutating func nameGroup(
+        _ group: String?,
+        in node: Node,
+        of operation: inout OperationDescription
+    ) throws(Stop) {
+        guard let group else {
+            let entry = node.entries?.first { $0.key == OperationKey.inFlight.name }
+            return try reader.fields.log.report(
+                .misplacedKey,
+                at: entry?.value.position ?? node.position,
+                OperationKey.inFlight.name,
+                "“inFlight” with a number belongs to an operation with “forEach” or “matrix”; for"
+                    + " any other, write { group: NAME, limit: NUMBER }"
+            )
+        }
+        operation.inFlight?.group = group
     }
 
     /// Notes that the next operation has this name.
@@ -436,7 +459,7 @@ struct GraphAssembler {
         let source = defaults.description
         switch key {
         case .name, .description, .forEach, .matrix, .run, .command, .operation, .wait, .external,
-            .input, .version, .dependencies, .cancelSiblings:
+            .input, .version, .dependencies, .cancelSiblings, .inFlight:
             break
         case .queue: operation.queue = source.queue
         case .priority: operation.priority = source.priority

@@ -160,6 +160,10 @@ struct GraphWriter {
             text("expectedDuration", DurationText.text(expected))
         }
         if !operation.exclusive.isEmpty { raw("exclusive", list(operation.exclusive)) }
+        if let inFlight = operation.inFlight {
+            let group = JSONText.string(inFlight.group)
+            raw("inFlight", "{\"group\": \(group), \"limit\": \(inFlight.limit)}")
+        }
         if let delay = operation.delay { text("delay", DurationText.text(delay)) }
         if let moment = operation.notBefore { text("notBefore", DateText.text(moment)) }
         if let moment = operation.deadline { text("deadline", DateText.text(moment)) }

@@ -20,6 +20,7 @@ enum OperationKey: UInt8, CaseIterable {
     case retry
     case expectedDuration
     case exclusive
+    case inFlight
     case delay
     case notBefore
     case deadline
@@ -51,13 +52,13 @@ enum OperationKey: UInt8, CaseIterable {
     /// The keys that are not allowed in `defaults`.
     static let individual: OperationKeys = [
         .name, .description, .forEach, .matrix, .run, .command, .operation, .wait, .external,
-        .input, .version, .dependencies, .cancelSiblings,
+        .input, .version, .dependencies, .cancelSiblings, .inFlight,
     ]
 }
 
 /// A set of keys, used for the keys that a map has.
 struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
-    private var bits: UInt32 = 0
+    private var bits: UInt64 = 0
 
     init(arrayLiteral keys: OperationKey...) {
         for key in keys { insert(key) }
@@ -72,7 +73,7 @@ struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
         return keys
     }
 
-    func contains(_ key: OperationKey) -> Bool { bits & (1 << UInt32(key.rawValue)) != 0 }
+    func contains(_ key: OperationKey) -> Bool { bits & (1 << UInt64(key.rawValue)) != 0 }
 
     func intersection(_ other: OperationKeys) -> OperationKeys {
         var result = self
@@ -80,7 +81,7 @@ struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
         return result
     }
 
-    mutating func remove(_ key: OperationKey) { bits &= ~(1 << UInt32(key.rawValue)) }
+    mutating func remove(_ key: OperationKey) { bits &= ~(1 << UInt64(key.rawValue)) }
 
-    mutating func insert(_ key: OperationKey) { bits |= 1 << UInt32(key.rawValue) }
+    mutating func insert(_ key: OperationKey) { bits |= 1 << UInt64(key.rawValue) }
 }

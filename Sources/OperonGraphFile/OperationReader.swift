@@ -133,6 +133,7 @@ struct OperationReader {
             let maximum = Int(Int32.max)
             result.version = try fields.count(node, key.name, from: 1, through: maximum) ?? 1
         case .dependencies: try dependencies(node, into: &result)
+        case .inFlight: result.description.inFlight = try fields.inFlight(node, key.name)
         case .cancelSiblings:
             result.description.cancelSiblings = try fields.bool(node, key.name) ?? false
         case .queue:

@@ -12,6 +12,22 @@ extension GraphDescription {
         for key in keys { try key.check(limits) }
         try Self.checkDistinct(keys.map(\.name), "key")
         for operation in operations { try operation.check(limits) }
+        try checkInFlight()
+    }
+
+    /// A group has one limit.
+    private func checkInFlight() throws(Refusal) {
+        var known: [String: Int] = [:]
+        for operation in operations {
+            guard let inFlight = operation.inFlight else { continue }
+            let first = known[inFlight.group] ?? inFlight.limit
+            known[inFlight.group] = first
+            guard first != inFlight.limit else { continue }
+            throw .invalid(
+                field: "inFlight of “\(operation.name)”",
+                why: "the group “\(inFlight.group)” has the limit \(first) already"
+            )
+        }
     }
 
     private static func checkDistinct(_ names: [String], _ what: String) throws(Refusal) {
@@ -57,6 +73,13 @@ extension OperationDescription {
         }
         try limits.check(name: queue, of: "queue of “\(name)”")
         for key in exclusive { try limits.check(name: key, of: "exclusive of “\(name)”") }
+        if let inFlight {
+            try limits.check(name: inFlight.group, of: "inFlight of “\(name)”")
+            guard (1...Limits.concurrencyMax).contains(inFlight.limit) else {
+                let why = "\(inFlight.limit) is not from 1 to \(Limits.concurrencyMax)"
+                throw .invalid(field: "inFlight of “\(name)”", why: why)
+            }
+        }
         if summary.utf8.contains(0) {
             throw .invalid(field: "description of “\(name)”", why: "it has a NUL character")
         }

@@ -136,6 +136,8 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     /// Keys that only a limited number of running operations may hold at a time: one, unless
     /// `KeySettings` set another limit.
     public var exclusive: [String] = []
+    /// How many operations like it may be in the cluster at once; `nil`: any number.
+    public var inFlight: InFlightLimit?
     /// The pause between its release and its first start.
     public var delay: Duration?
     /// The operation does not start before this time.
@@ -147,6 +149,22 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     public init(name: String, work: Work) {
         self.name = name
         self.work = work
+    }
+}
+
+/// How many operations of a graph that name the same group may be dispatched or executing at once,
+/// in the whole cluster. The elements of a repeated operation name their group.
+public struct InFlightLimit: Hashable, Sendable, Codable {
+    /// The name of the group, 1…256 bytes without control characters. Groups of different graphs
+    /// have nothing in common.
+    public var group: String
+    /// 1…2,147,483,647, the same for all operations of the group.
+    public var limit: Int
+
+    /// Creates a limit of the group of this name.
+    public init(group: String, limit: Int) {
+        self.group = group
+        self.limit = limit
     }
 }
 

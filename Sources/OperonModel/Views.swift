@@ -248,6 +248,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
         "leaving", "awaits", "awaitsSlot", "awaitsCompletion", "notYet", "queueRate", "keyRate",
+        "groupLimit",
     ]
 }
 

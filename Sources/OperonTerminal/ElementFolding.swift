@@ -35,7 +35,7 @@ package struct ElementFolding: Sendable {
     @discardableResult
     package mutating func add(_ name: String, isNothing: Bool) -> Group? {
         defer { count += 1 }
-        let begin = name + "["
+        let begin = isNothing ? name + "[" : ""
         if isNothing, candidates.last?.hasPrefix(begin) == true {
             let length = candidates.reversed().prefix { $0.hasPrefix(begin) }.count
             candidates = []

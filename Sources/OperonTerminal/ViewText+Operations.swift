@@ -11,9 +11,11 @@ extension ViewText {
     /// `operations`, with a row for each repeated operation.
     package func operations(_ rows: [OperationRow]) -> [String] {
         guard !rows.isEmpty else { return [] }
+        // The states of many elements may take more than a line.
+        let hasCounts = rows.contains { if case .repeated = $0 { true } else { false } }
         var table = TextTable([
             TextTable.Column(title: "OPERATION", isFlexible: true),
-            TextTable.Column(title: "STATE"),
+            TextTable.Column(title: "STATE", isFlexible: hasCounts),
             TextTable.Column(title: "QUEUE", isFlexible: true, importance: 3),
             TextTable.Column(title: "PRIORITY", importance: 1),
             TextTable.Column(title: "ATTEMPTS", isRight: true, importance: 2),

@@ -214,8 +214,14 @@ package struct SimulatorScenario: Sendable {
             rank: graph.rank
         )
         changed.keyLimits = graph.keyLimits
+        if hasGroup { changed.limitInFlight(1, to: Self.groupLimit) }
         return changed
     }
+
+    /// Whether two thirds of the operations are a group with `inFlight`. In some seeds, and without
+    /// a draw, so that all others stay as they are.
+    private var hasGroup: Bool { operations % 7 == 3 }
+    private static let groupLimit = 2
 
     /// The graph of this scenario: random shape, priorities, two kinds, sometimes two queues.
     package func graph(from generator: inout GraphGenerator) -> CompiledGraph {
@@ -230,6 +236,7 @@ package struct SimulatorScenario: Sendable {
             next.priority = QueuePriority.allCases.randomElement(using: &generator.generator)
             next.retry = RetryPolicy(limit: retryLimit, delay: .milliseconds(100))
             if usesKeys, generator.generator.fraction() < 0.4 { next.keys = [0] }
+            if hasGroup, index % 3 != 0 { next.keys.append(1) }
             // In some seeds, and without a draw, so that all others stay as they are.
             next.cancelsSiblings = operations % 5 == 0 && index % 2 == 0
             if hasPoison, index == operations - 1 { next.kind = 2 }
@@ -245,11 +252,12 @@ package struct SimulatorScenario: Sendable {
                 ratedQueue,
             ],
             kinds: Self.graphKinds,
-            keys: ["key"],
+            keys: ["key", CompiledGraph.groupKey("group")],
             policies: policies,
             policy: policy,
             rank: rank
         )
+        if hasGroup { graph.limitInFlight(1, to: Self.groupLimit) }
         var key = KeySettings(name: "key", limit: keyLimit)
         if operations % 6 == 1 { key.rate = StartRate(3, burst: 1) }
         if key != KeySettings(name: "key") { graph.keyLimits = [key] }

@@ -228,6 +228,10 @@ extension ProtoStoredOperation {
         if let time = operation.expectedDuration { expectedNanoseconds = time.nanoseconds }
         exclusive = operation.exclusive
         cancelSiblings = operation.cancelSiblings
+        if let limit = operation.inFlight {
+            inFlight.group = limit.group
+            inFlight.limit = UInt64(limit.limit)
+        }
         if let delay = operation.delay { delayNanoseconds = delay.nanoseconds }
         if let time = operation.notBefore { notBeforeNanoseconds = time.nanosecondsSince1970 }
         if let time = operation.deadline { deadlineNanoseconds = time.nanosecondsSince1970 }
@@ -272,6 +276,12 @@ extension OperationDescription {
         }
         exclusive = proto.exclusive
         cancelSiblings = proto.cancelSiblings
+        if proto.hasInFlight {
+            guard let limit = Int(exactly: proto.inFlight.limit) else {
+                throw .invalid("operation.in_flight", "is \(proto.inFlight.limit)")
+            }
+            inFlight = InFlightLimit(group: proto.inFlight.group, limit: limit)
+        }
         if proto.hasDelayNanoseconds { delay = .nanoseconds(proto.delayNanoseconds) }
         if proto.hasNotBeforeNanoseconds {
             notBefore = WallTime(nanosecondsSince1970: proto.notBeforeNanoseconds)

@@ -129,6 +129,7 @@ struct ExplainTests {
         bench = try Self.busyBench()
         look(bench, .queueLimit, "limited")
         look(bench, .keyHeld, "keyed")
+        look(bench, .groupLimit, "grouped[2]")
         look(bench, .notBefore, "late")
         look(bench, .retryAt, "again")
         look(bench, .notYet, "unmet")
@@ -196,7 +197,7 @@ struct ExplainTests {
     /// One operation is dispatched, and holds a key and the only place of a queue.
     private static func busyBench() throws -> SchedulerBench {
         var bench = SchedulerBench()
-        bench.join(slots: 4)
+        bench.join(slots: 5)
         try bench.submit(
             [
                 .nothing("again") { $0.retry = RetryPolicy(limit: 1, delay: .seconds(9)) },
@@ -206,6 +207,8 @@ struct ExplainTests {
                 },
                 .nothing("limited") { $0.queue = "narrow" },
                 .nothing("keyed") { $0.exclusive = ["db"] },
+                .nothing("grouped[1]") { $0.inFlight = InFlightLimit(group: "grouped", limit: 1) },
+                .nothing("grouped[2]") { $0.inFlight = InFlightLimit(group: "grouped", limit: 1) },
                 .nothing("late") { $0.delay = .seconds(5) },
                 .nothing("unmet"),
             ],

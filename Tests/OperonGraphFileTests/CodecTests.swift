@@ -252,6 +252,7 @@ private enum AnyGraph {
             operation.expectedDuration = some([.zero, .seconds(3_661)], &random)
         }
         if chance(3, &random) { operation.exclusive = ["db", "gpu"] }
+        if chance(3, &random) { operation.inFlight = InFlightLimit(group: "a \"b\"", limit: 7) }
         if chance(3, &random) { operation.delay = .seconds(86_400 * 365) }
         let moments: [Int64] = [0, 1, -1, .min, .max, 1_790_000_000_000_000_000]
         if chance(3, &random) {

@@ -148,6 +148,7 @@ package struct HostileBody: Sendable {
         "description", "dependencies", "priority", "timeout", "retry", "environment",
         "inheritEnvironment", "directory", "grace", "expectedDuration", "exclusive", "delay",
         "notBefore", "deadline", "qualityOfService", "input", "wait", "external",
+        "inFlight",
     ]
 
     /// In a queue that only the hostile worker serves, whatever it does.

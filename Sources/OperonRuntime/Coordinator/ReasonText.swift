@@ -26,6 +26,8 @@ extension CoordinatorService {
         case .notYet(let due):
             return timed("notYet", "Its last attempt said “not yet”; the next is due at", due)
         case .keyHeld(let key, let named, let more): return held(key, by: named, more)
+        case .groupLimit(let group, let maximum, let operations, let more):
+            return full(group, maximum, operations, more)
         case .noWorkerForKind(let kind):
             return missing("noWorkerForKind", "knows the kind “\(kind)”") {
                 $0.runsAnyKind || $0.kinds.contains(kind)
@@ -132,6 +134,16 @@ extension CoordinatorService {
         )
         view.operations = [name]
         return view
+    }
+
+    private func full(
+        _ group: String,
+        _ maximum: Int,
+        _ operations: [OperationID],
+        _ more: Int
+    ) -> ReasonView {
+        let lead = "Of “\(group)”, at most \(maximum) may be in flight (inFlight), and these are: "
+        return listed("groupLimit", lead, operations, more, ".")
     }
 
     private func held(_ key: String, by holders: [OperationID], _ more: Int) -> ReasonView {

@@ -306,6 +306,16 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
     set {_uniqueStorage()._cancelSiblings = newValue}
   }
 
+  /// Absent: no limit.
+  var inFlight: ProtoStoredInFlight {
+    get {_storage._inFlight ?? ProtoStoredInFlight()}
+    set {_uniqueStorage()._inFlight = newValue}
+  }
+  /// Returns true if `inFlight` has been explicitly set.
+  var hasInFlight: Bool {_storage._inFlight != nil}
+  /// Clears the value of `inFlight`. Subsequent reads from it will return its default value.
+  mutating func clearInFlight() {_uniqueStorage()._inFlight = nil}
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -321,6 +331,21 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
   init() {}
 
   fileprivate var _storage = unsafe _StorageClass.defaultInstance
+}
+
+/// How many operations of a group of the graph may be dispatched or executing at once.
+nonisolated struct ProtoStoredInFlight: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var group: String = String()
+
+  var limit: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 nonisolated struct ProtoStoredDependency: Sendable {
@@ -696,7 +721,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0")
 
   fileprivate class _StorageClass {
     var _name: String = String()
@@ -714,6 +739,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
     var _notBeforeNanoseconds: Int64? = nil
     var _deadlineNanoseconds: Int64? = nil
     var _cancelSiblings: Bool = false
+    var _inFlight: ProtoStoredInFlight? = nil
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -739,6 +765,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       _notBeforeNanoseconds = source._notBeforeNanoseconds
       _deadlineNanoseconds = source._deadlineNanoseconds
       _cancelSiblings = source._cancelSiblings
+      _inFlight = source._inFlight
     }
   }
 
@@ -831,6 +858,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
           }
         }()
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._cancelSiblings) }()
+        case 21: try { try decoder.decodeSingularMessageField(value: &_storage._inFlight) }()
         default: break
         }
       }
@@ -907,6 +935,9 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       if _storage._cancelSiblings != false {
         try visitor.visitSingularBoolField(value: _storage._cancelSiblings, fieldNumber: 20)
       }
+      try { if let v = _storage._inFlight {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 21)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -931,10 +962,46 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         if _storage._notBeforeNanoseconds != rhs_storage._notBeforeNanoseconds {return false}
         if _storage._deadlineNanoseconds != rhs_storage._deadlineNanoseconds {return false}
         if _storage._cancelSiblings != rhs_storage._cancelSiblings {return false}
+        if _storage._inFlight != rhs_storage._inFlight {return false}
         return true
       }
       if !storagesAreEqual {return false}
     }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoStoredInFlight: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredInFlight"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}group\0\u{1}limit\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.group) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.group.isEmpty {
+      try visitor.visitSingularStringField(value: self.group, fieldNumber: 1)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt64Field(value: self.limit, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoStoredInFlight, rhs: ProtoStoredInFlight) -> Bool {
+    if lhs.group != rhs.group {return false}
+    if lhs.limit != rhs.limit {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -130,6 +130,10 @@ struct Map: AsyncParsableCommand {
 
     private func runAll() async throws -> Int32 {
         let environment = Environment.current
+        if FileOutput(descriptor: 0).isTerminal, argFile.isEmpty, words.count <= 1 {
+            let end = "the values are read from the terminal; Ctrl-D on a line of its own ends them"
+            FileOutput.standardError.print("operon: \(end)")
+        }
         let values = try MapValues(words: try readWords(), files: argFile, isNull: isNull)
         let done = try resume || resumeFailed ? joblog.flatMap { try JobLog.read($0) } : nil
         if dryRun {

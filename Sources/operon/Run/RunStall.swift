@@ -38,6 +38,7 @@ struct RunStall {
         case suspended(queue: String)
         case noRoom(queue: String)
         case key(String)
+        case group(String)
         case time
         case completion
         case notStarted(by: Incarnation)
@@ -183,6 +184,8 @@ struct RunStall {
             let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }
             let names = others.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
             return (.key(key), "“\(name)” needs the key “\(key)”, held by \(names).")
+        case .groupLimit(let group, let maximum, let holders, let more):
+            return full(group, maximum, holders, more, of: name, state)
         case .dispatched(let worker):
             let who = state.workers[worker].map { "Worker \($0)" } ?? "A worker"
             return (
@@ -204,6 +207,22 @@ struct RunStall {
             // The first three cannot occur here; the others end as soon as something changes.
             return nil
         }
+    }
+
+    private func full(
+        _ group: String,
+        _ maximum: Int,
+        _ holders: [OperationID],
+        _ more: Int,
+        of name: String,
+        _ state: ScreenState
+    ) -> (Cause, String) {
+        let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }
+        let names = others.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+        return (
+            .group(group),
+            "“\(name)” waits: at most \(maximum) of “\(group)” may be in flight, now \(names)."
+        )
     }
 
     private func noWorker(_ kind: String, _ state: ScreenState) -> (Cause, String)? {
