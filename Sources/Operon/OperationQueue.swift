@@ -207,6 +207,11 @@ public final class OperationQueue: Sendable {
     /// - Throws: ``OperonError`` with the code `invalid` for a rate out of its bounds, or if the
     ///   request to the coordinator fails.
     public func setRate(_ rate: StartRate?) async throws {
+        do throws(Refusal) {
+            try rate?.check("rate")
+        } catch {
+            throw OperonError(error)
+        }
         try await prepare()
         var change = QueueChange()
         change.rate = rate?.text

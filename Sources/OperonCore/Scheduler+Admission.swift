@@ -8,7 +8,7 @@ extension Scheduler {
         guard !isLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
         ready.unlistEmptyExternals()
-        guard mayStartSomething else { return }
+        guard mayStartSomething else { return armRatesOfExternals() }
         // Admission changes only the share of the queue that it serves. So only that queue is put
         // back in line and all others stay where they are: O(log queues) for each operation,
         // without a walk.
@@ -30,7 +30,10 @@ extension Scheduler {
             } else {
                 startExternal(entry.operation, at: now, into: &effects)
             }
-            guard mayStartSomething else { return }
+            guard mayStartSomething else {
+                armRate(ofQueue: queue)
+                return armRatesOfExternals()
+            }
             if mayServe(queue) { turns.insert(turn(of: queue)) } else { armRate(ofQueue: queue) }
         }
     }

@@ -101,7 +101,7 @@ extension Scheduler {
         switch reason {
         case .queueRate(let name, _, let next):
             name == queues[graphs.queue(of: operation)].name
-                && isRateArmed(.queue(name), at: next)
+                && isRateArmed(.queue(name), at: next, for: operation)
         case .keyRate(let name, _, let next):
             keyNames(of: operation).contains(name) && next > lastEventAt
         case _: false
@@ -109,12 +109,18 @@ extension Scheduler {
     }
 
     /// Nothing is armed while no worker has room: the next operation that ends wakes the scheduler.
-    private func isRateArmed(_ scope: RateScope, at next: Timestamp) -> Bool {
+    private func isRateArmed(
+        _ scope: RateScope,
+        at next: Timestamp,
+        for operation: OperationID
+    ) -> Bool {
         let armed = deadlines.unordered.contains {
             if case .rate(scope) = $0.kind { $0.time == next } else { false }
         }
-        return next > lastEventAt
-            && (armed || !isConnected || !workers.contains(where: mayHaveRoom))
+        let isNeeded =
+            isConnected && workers.contains(where: mayHaveRoom)
+            || graphs.rule(of: operation).isExternal
+        return next > lastEventAt && (armed || !isNeeded)
     }
 
     private func isAwaiting(_ operation: OperationID, _ named: [OperationID], _ more: Int) -> Bool {

@@ -18,7 +18,7 @@ extension Scheduler {
         effects.records.append(.graphAdded(id))
         let rules = rules(of: compiled)
         defineQueues(of: compiled, at: now, into: &effects)
-        defineKeys(of: compiled, into: &effects)
+        defineKeys(of: compiled, at: now, into: &effects)
         var graph = GraphState(
             compiled: compiled,
             rules: rules,

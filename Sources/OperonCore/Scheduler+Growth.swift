@@ -82,7 +82,7 @@ extension Scheduler {
         effects.operationsAdded(id, first..<UInt32(count), by: held)
         append(addition, to: id)
         defineQueues(of: addition.graph, at: now, into: &effects)
-        defineKeys(of: addition.graph, into: &effects)
+        defineKeys(of: addition.graph, at: now, into: &effects)
         connect(addition.graph.outer, of: id, from: first, isOwnToo: false)
         armDeadlines(of: id, from: first, at: now)
         for index in first..<UInt32(count) {

@@ -164,7 +164,11 @@ extension Scheduler {
 // MARK: - Keys
 
 extension Scheduler {
-    mutating func setLimit(ofKey settings: KeySettings, into effects: inout Effects) {
+    mutating func setLimit(
+        ofKey settings: KeySettings,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
         do throws(Refusal) {
             try settings.check(configuration.limits)
             if keyNumbers[settings.name] == nil {
@@ -181,7 +185,7 @@ extension Scheduler {
         let key = keyNumber(settings.name)
         keys[key].isCommanded = true
         effects.records.append(.keyLimit(settings, byCommand: true))
-        setRate(.key(settings.name), settings.rate, byCommand: true, into: &effects)
+        setRate(.key(settings.name), settings.rate, byCommand: true, at: now, into: &effects)
         setLimit(ofKey: key, to: settings.limit)
         effects.results.append(result(of: keys[key].holders))
     }
@@ -195,7 +199,11 @@ extension Scheduler {
 
     /// Applies the limits of keys in a graph: the latest value counts, but one set by a command
     /// takes precedence.
-    mutating func defineKeys(of compiled: CompiledGraph, into effects: inout Effects) {
+    mutating func defineKeys(
+        of compiled: CompiledGraph,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
         for settings in compiled.keyLimits {
             // A key that nothing has named has room for one holder anyway.
             if keyNumbers[settings.name] == nil, settings == KeySettings(name: settings.name) {
@@ -207,7 +215,13 @@ extension Scheduler {
                 effects.records.append(.keyLimit(settings, byCommand: false))
             }
             if keys[key].bucket?.rate != settings.rate {
-                setRate(.key(settings.name), settings.rate, byCommand: false, into: &effects)
+                setRate(
+                    .key(settings.name),
+                    settings.rate,
+                    byCommand: false,
+                    at: now,
+                    into: &effects
+                )
             }
             setLimit(ofKey: key, to: settings.limit)
         }
@@ -274,7 +288,7 @@ extension Scheduler {
         if let rate = settings.rate, rate != queues[queue].bucket?.rate,
             !queues[queue].commanded.contains(.rate)
         {
-            setRate(.queue(settings.name), rate, byCommand: false, into: &effects)
+            setRate(.queue(settings.name), rate, byCommand: false, at: now, into: &effects)
         }
         if settings.isSuspended, !queues[queue].commanded.contains(.suspension),
             !queues[queue].isSuspended

@@ -1,3 +1,4 @@
+import HeapModule
 import OperonModel
 
 // Rates: how often operations of a queue, or those that hold a key, may start. Every grant takes a
@@ -8,6 +9,7 @@ extension Scheduler {
     mutating func setRate(
         ofQueue name: String,
         to rate: StartRate?,
+        at now: Moment,
         into effects: inout Effects
     ) {
         do throws(Refusal) {
@@ -18,20 +20,20 @@ extension Scheduler {
         }
         guard let queue = madeQueue(name, into: &effects) else { return }
         queues[queue].commanded.insert(.rate)
-        setRate(.queue(name), rate, byCommand: true, into: &effects)
+        setRate(.queue(name), rate, byCommand: true, at: now, into: &effects)
         effects.results.append(result(of: .queue(name)))
     }
 
-    /// Tokens that were taken stay taken.
+    /// As many tokens as before are missing.
     mutating func setRate(
         _ scope: RateScope,
         _ rate: StartRate?,
         byCommand: Bool,
+        at now: Moment,
         into effects: inout Effects
     ) {
-        let now = lastEventAt
         func changed(_ bucket: StartBucket?) -> StartBucket? {
-            rate.map { rate in bucket?.changed(to: rate, at: now) ?? StartBucket(rate) }
+            rate.map { bucket?.changed(to: $0, at: now.monotonic) ?? StartBucket($0) }
         }
         switch scope {
         case .queue(let name):
@@ -42,6 +44,36 @@ extension Scheduler {
             keys[key].bucket = changed(keys[key].bucket)
         }
         effects.records.append(.rateSet(scope, rate, byCommand: byCommand))
+        recordUse(of: scope, at: now, into: &effects)
+    }
+
+    /// Records when the bucket is full again, if some tokens are missing: after a start, and after
+    /// the rate or the wall clock was set.
+    mutating func recordUse(
+        of scope: RateScope,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let bucket: StartBucket? =
+            switch scope {
+            case .queue(let name): queueNumbers[name].flatMap { queues[$0].bucket }
+            case .key(let name): keyNumbers[name].flatMap { keys[$0].bucket }
+            }
+        guard let bucket, bucket.fullAt > now.monotonic,
+            configuration.violation != .forgetsRates
+        else { return }
+        let fullAt = now.wall + (bucket.fullAt - now.monotonic)
+        effects.records.append(.rateUsed(scope, fullAt: fullAt))
+    }
+
+    /// The wall clock was set: what was recorded is wrong by that.
+    mutating func recordRates(at now: Moment, into effects: inout Effects) {
+        for queue in queues where queue.bucket != nil {
+            recordUse(of: .queue(queue.name), at: now, into: &effects)
+        }
+        for key in keys where key.bucket != nil {
+            recordUse(of: .key(key.name), at: now, into: &effects)
+        }
     }
 
     /// An operation starts.
@@ -53,27 +85,16 @@ extension Scheduler {
         let queue = graphs.queue(of: operation)
         if queues[queue].bucket != nil {
             queues[queue].bucket?.take(at: now.monotonic)
-            record(.queue(queues[queue].name), queues[queue].bucket, at: now, into: &effects)
+            recordUse(of: .queue(queues[queue].name), at: now, into: &effects)
         }
         guard graphs.rule(of: operation).hasKeys else { return }
         for local in graphs.policy(of: operation).keys {
             let key = graphs[operation.graph].keys[Int(local)]
             guard keys[key].bucket != nil else { continue }
             keys[key].bucket?.take(at: now.monotonic)
-            record(.key(keys[key].name), keys[key].bucket, at: now, into: &effects)
+            recordUse(of: .key(keys[key].name), at: now, into: &effects)
             if !keys[key].parked.isEmpty { armRate(ofKey: key) }
         }
-    }
-
-    private func record(
-        _ scope: RateScope,
-        _ bucket: StartBucket?,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        guard let bucket, configuration.violation != .forgetsRates else { return }
-        let fullAt = now.wall + (bucket.fullAt - now.monotonic)
-        effects.records.append(.rateUsed(scope, fullAt: fullAt))
     }
 
     /// Wakes the scheduler when a queue with ready operations has a token again.
@@ -83,6 +104,14 @@ extension Scheduler {
         else { return }
         queues[queue].bucket?.isArmed = true
         arm(.rate(.queue(queues[queue].name)), at: next)
+    }
+
+    /// No worker has room, which external operations do not need: nothing but a token may be missing
+    /// to start the next one.
+    mutating func armRatesOfExternals() {
+        for lane in ready.external where !ready[lane].heap.isEmpty {
+            armRate(ofQueue: ready[lane].queue)
+        }
     }
 
     /// The same for a key that operations wait for.

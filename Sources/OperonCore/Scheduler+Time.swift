@@ -143,6 +143,7 @@ extension Scheduler {
         let drift = offset - known
         guard drift >= Self.driftMax || drift <= .zero - Self.driftMax else { return }
         calendarOffset = offset
+        recordRates(at: now, into: &effects)
         for id in graphs.kept where !graphs[id].delays.isEmpty {
             for index in graphs[id].delays.keys.sorted() {
                 let operation = OperationID(graph: id, index: index)

@@ -150,8 +150,8 @@ package struct Scheduler: Sendable {
         case .queuePrioritySet(let queue, let priority):
             setPriority(ofQueue: queue, to: priority, into: &effects)
         case .queueRateSet(let queue, let rate):
-            setRate(ofQueue: queue, to: rate, into: &effects)
-        case .keyLimitSet(let settings): setLimit(ofKey: settings, into: &effects)
+            setRate(ofQueue: queue, to: rate, at: now, into: &effects)
+        case .keyLimitSet(let settings): setLimit(ofKey: settings, at: now, into: &effects)
         case .queueReset(let name): resetQueue(name, at: now, into: &effects)
         case .keyReset(let name): resetKey(name, into: &effects)
         case .suspensionRequested(let target, let suspension):

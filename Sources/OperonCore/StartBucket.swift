@@ -35,10 +35,13 @@ struct StartBucket: Hashable, Sendable {
 
     mutating func take(at now: Timestamp) { fullAt = max(fullAt, now) + interval }
 
-    /// The same tokens under another rate.
+    /// Another rate, with as many tokens missing; no more than all of them.
     func changed(to rate: StartRate, at now: Timestamp) -> StartBucket {
         var bucket = StartBucket(rate)
-        bucket.fullAt = min(fullAt, now + bucket.burstTime)
+        guard fullAt > now else { return bucket }
+        let time = (fullAt - now).nanoseconds
+        let missing = min((time - 1) / self.rate.intervalNanoseconds + 1, Int64(rate.burst))
+        bucket.fullAt = now + .nanoseconds(missing * rate.intervalNanoseconds)
         return bucket
     }
 }

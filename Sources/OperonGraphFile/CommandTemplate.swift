@@ -46,21 +46,23 @@ package struct CommandTemplate: Hashable, Sendable {
         var pieces: [Piece] = []
         var rest = Substring(text)
         var literal = ""
-        while let brace = rest.firstIndex(of: "{") {
+        // In Unicode scalars, because a brace and a mark that combines with it are one character.
+        while let brace = rest.unicodeScalars.firstIndex(of: "{") {
             literal += rest[..<brace]
             rest = rest[brace...]
             if rest.hasPrefix("{=") { throw unsupported("{= … =}", "Perl") }
-            guard let end = rest.prefix(bytesMax).firstIndex(of: "}"),
-                let piece = try piece(rest[rest.index(after: brace)..<end], sourceCount)
+            let scalars = rest.unicodeScalars
+            guard let end = scalars.prefix(bytesMax).firstIndex(of: "}"),
+                let piece = try piece(rest[scalars.index(after: brace)..<end], sourceCount)
             else {
                 literal += "{"
-                rest = rest.dropFirst()
+                rest = Substring(scalars.dropFirst())
                 continue
             }
             if !literal.isEmpty { pieces.append(.text(literal)) }
             literal = ""
             pieces.append(piece)
-            rest = rest[rest.index(after: end)...]
+            rest = rest[scalars.index(after: end)...]
         }
         literal += rest
         if !literal.isEmpty { pieces.append(.text(literal)) }

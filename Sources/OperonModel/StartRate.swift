@@ -27,7 +27,8 @@ public struct StartRate: Hashable, Sendable, Codable {
 
     private static func defaultBurst(_ count: Int, per period: Duration) -> Int {
         guard count > 0, period > .zero else { return 1 }
-        return max(1, min(countMax, Int(Double(min(count, countMax)) * 0.1 / period.seconds)))
+        let starts = Double(min(count, countMax)) * 0.1 / period.seconds
+        return max(1, Int(min(starts, Double(countMax))))
     }
 
     /// The time in which one token comes back, in nanoseconds, rounded up.
@@ -47,6 +48,9 @@ public struct StartRate: Hashable, Sendable, Codable {
         }
         guard (Self.periodMin...Self.periodMax).contains(period) else {
             throw refuse("its period must be from 1ms to 365d")
+        }
+        guard period.nanoseconds % Self.periodMin.nanoseconds == 0 else {
+            throw refuse("its period must be a whole number of milliseconds")
         }
         guard (1...Self.countMax).contains(burst) else {
             throw refuse("a burst of \(burst) is not from 1 to \(Self.countMax)")

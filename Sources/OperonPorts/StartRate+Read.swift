@@ -6,6 +6,11 @@ extension StartRate {
         guard let rate = StartRate(text, burst: burst) else {
             throw ClientError(.invalid, "“\(text)” is not \(hint).")
         }
+        do throws(Refusal) {
+            try rate.check("rate")
+        } catch {
+            throw ClientError(error)
+        }
         return rate
     }
 }

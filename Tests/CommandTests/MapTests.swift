@@ -36,7 +36,8 @@ import Testing
                 (["--dry-run", "exit {}", "1"], 0), (["--bogus", "x"], 255),
                 (["-j", "0", "x"], 255),
                 (["--resume", "x", "y"], 255), (["echo {2}", "a"], 255),
-                (["--joblog", ".", "x", "y"], 255),
+                (["--joblog", ".", "x", "y"], 255), (["--broker", "nohost", "x", "y"], 255),
+                (["--help"], 0),
             ]
             for (arguments, code) in codes {
                 let ended = try await workspace.operon(["map"] + arguments)
@@ -99,9 +100,27 @@ import Testing
         }
     }
 
-    @Test func `a file that is no joblog is left as it is`() async throws {
+    @Test func `a value with line ends is one line of the joblog`() async throws {
         try await Workspace.run { workspace in
-            _ = try workspace.write("notes", "buy milk\n")
+            let value = "a\r\n7\t:\t0\t0\t0\t0\t0\t0\techo x"
+            _ = try workspace.write("values", value + "\0")
+            let arguments = ["-0", "-a", "values", "echo"]
+            let first = try await workspace.operon(["map", "--joblog", "log"] + arguments)
+            let second = try await workspace.operon(
+                ["map", "--joblog", "log", "--resume"] + arguments
+            )
+            let log = try workspace.read("log")
+
+            #expect(first.end == .exit(0), "\(first.errors)")
+            #expect(log.utf8.count { $0 == UInt8(ascii: "\n") } == 2)
+            #expect(second.end == .exit(0) && second.output.isEmpty, "\(second.errors)")
+        }
+    }
+
+    @Test(arguments: ["buy milk\n", "buy milk"])
+    func `a file that is no joblog is left as it is`(text: String) async throws {
+        try await Workspace.run { workspace in
+            _ = try workspace.write("notes", text)
             let ended = try await workspace.operon([
                 "map", "--joblog", "notes", "--resume", "echo", "a",
             ])
@@ -109,9 +128,11 @@ import Testing
             #expect(ended.end == .exit(255))
             #expect(
                 ended.errors
-                    == "notes:1: this is no line of a joblog; to begin anew, remove the file\n"
+                    == (text.hasSuffix("\n")
+                        ? "notes:1: this is no line of a joblog; to begin anew, remove the file\n"
+                        : "notes is no joblog; to begin one, remove the file\n")
             )
-            #expect(workspace.lines(of: "notes") == ["buy milk"])
+            #expect(try workspace.read("notes") == text)
         }
     }
 

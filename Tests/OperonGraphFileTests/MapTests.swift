@@ -33,7 +33,11 @@ import Testing
         #expect(try commands("f", ":::", "a", ":::") == [])
     }
 
-    @Test func `the number of rows has no influence on the memory of the values`() throws {
+    @Test func `a replacement string before a mark that combines with it is replaced`() throws {
+        #expect(try commands("echo {}\u{301}", ":::", "a") == ["echo a\u{301}"])
+    }
+
+    @Test func `a million rows of two sources are made as they are asked for`() throws {
         let thousand = (1...1_000).map(String.init)
         let values = try MapValues(
             words: ["f", ":::"] + thousand + [":::"] + thousand,

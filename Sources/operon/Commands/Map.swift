@@ -3,6 +3,7 @@ import Foundation
 import OperonArguments
 import OperonGraphFile
 import OperonModel
+import OperonPorts
 import OperonRuntime
 import OperonTerminal
 
@@ -124,6 +125,10 @@ struct Map: AsyncParsableCommand {
         } catch let failure as Failure {
             throw Failure(MapExit.other, failure.message)
         } catch let error as MapError {
+            throw Failure(MapExit.other, error.message)
+        } catch let error as PortError {
+            throw Failure(MapExit.other, error.message)
+        } catch let error as StateDirectoryError {
             throw Failure(MapExit.other, error.message)
         }
     }

@@ -84,8 +84,15 @@ struct Operations: AsyncParsableCommand {
                 folding.add(operation)
             }
         } while query.after != nil && !isFull
-        session.console.write(session.console.data.operations(folding.rows))
-        sayMore(session, isEmpty: folding.rows.isEmpty, next: isFull ? folding.last : nil)
+        var rows = folding.rows
+        var next = isFull ? folding.last : nil
+        // Elements whose group did not follow, as those of `operon map`, are rows of their own.
+        if rows.count > paging.limit, case .operation(let hidden) = rows[paging.limit] {
+            rows.removeLast(rows.count - paging.limit)
+            next = hidden.index - 1
+        }
+        session.console.write(session.console.data.operations(rows))
+        sayMore(session, isEmpty: rows.isEmpty, next: next)
     }
 }
 

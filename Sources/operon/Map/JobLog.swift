@@ -80,11 +80,22 @@ struct JobLog: Sendable {
         let start = String(format: "%.3f", Double(entry.start.nanosecondsSince1970) / 1e9)
         let duration = String(format: "%10.3f", entry.duration.seconds)
         // Without newlines, which would end the line.
-        let command = entry.command.replacing("\n", with: "\0")
+        let command = Self.replacing("\n", with: "\0", in: entry.command)
         file.print(
             "\(entry.number)\t\(entry.host)\t\(start)\t\(duration)\t0\t\(entry.bytes)"
                 + "\t\(entry.end.columns)\t\(command)"
         )
+    }
+
+    /// In Unicode scalars: as a character, a newline that follows a carriage return is another one.
+    private static func replacing(
+        _ scalar: Unicode.Scalar,
+        with other: Unicode.Scalar,
+        in text: String
+    ) -> String {
+        var replaced = String.UnicodeScalarView()
+        replaced.append(contentsOf: text.unicodeScalars.map { $0 == scalar ? other : $0 })
+        return String(replaced)
     }
 
     /// Why the log is not complete; `nil` if it is.
@@ -136,8 +147,12 @@ struct JobLog: Sendable {
                     "\(path):\(number): this is no line of a joblog; to begin anew, remove the file"
                 )
             }
-            let text = String(columns[8]).replacing("\0", with: "\n")
+            let text = replacing("\0", with: "\n", in: String(columns[8]))
             done.commands[row] = (text, code == 0 && signal == 0)
+        }
+        // A header that was being written when its run was killed.
+        guard number > 0 || header.utf8.starts(with: rest) else {
+            throw Failure(MapExit.other, "\(path) is no joblog; to begin one, remove the file")
         }
         done.byteCount = bytes.count - rest.count
         return done
