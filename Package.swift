@@ -476,6 +476,7 @@ let package = Package(
         .testTarget(
             name: "OperonCoreTests",
             dependencies: ["OperonCore", "OperonModel", "OperonTestKit"],
+            exclude: ["Fixtures"],
             swiftSettings: testSettings
         ),
         .testTarget(
@@ -558,7 +559,8 @@ let package = Package(
             name: "ClusterTests",
             dependencies: [
                 "operon-worker", "ClusterKit", "OperonCore", "OperonFaultKit", "OperonModel",
-                "OperonPorts", "OperonRuntime",
+                "OperonPorts", "OperonRuntime", "OperonTesting",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: testSettings
         ),

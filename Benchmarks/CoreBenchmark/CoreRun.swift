@@ -75,7 +75,9 @@ struct CoreRun {
     private mutating func act() {
         let graph = GraphID(rawValue: 0)
         switch shape {
-        case .layered, .fanOut, .fanIn, .chain, .independent, .keptGraphs, .droppedGraphs: break
+        case .layered, .fanOut, .fanIn, .chain, .independent, .keptGraphs, .droppedGraphs,
+            .triggers:
+            break
         case .cancelled: cluster.drive(.cancelRequested(.graph(graph), reason: "", cascade: false))
         case .suspended:
             for _ in 0..<10 {
@@ -101,7 +103,7 @@ struct CoreRun {
         case .fanOut: topology { $0 == 0 ? 0..<0 : 0..<1 }
         case .fanIn: topology { $0 == operations - 1 ? 0..<operations - 1 : 0..<0 }
         case .chain: topology { $0 == 0 ? 0..<0 : $0 - 1..<$0 }
-        case .independent, .suspended, .suspendedOneByOne, .keptGraphs, .droppedGraphs:
+        case .independent, .suspended, .suspendedOneByOne, .keptGraphs, .droppedGraphs, .triggers:
             topology { _ in 0..<0 }
         }
     }
@@ -138,7 +140,7 @@ struct CoreRun {
     }
 }
 
-private func rounded(_ value: Double, _ digits: Int) -> Double {
+func rounded(_ value: Double, _ digits: Int) -> Double {
     var scale = 1.0
     for _ in 0..<digits { scale *= 10 }
     return (value * scale).rounded() / scale

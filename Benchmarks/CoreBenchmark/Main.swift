@@ -33,6 +33,11 @@ struct CoreBenchmark: ParsableCommand {
 
     func run() throws {
         for size in sizes {
+            guard shape != .triggers else {
+                var hour = TriggerHour(triggers: size)
+                print(try hour.measure())
+                continue
+            }
             var run = CoreRun(
                 shape: shape,
                 operations: size,
@@ -68,4 +73,6 @@ enum Shape: String, CaseIterable, ExpressibleByArgument {
     case keptGraphs
     /// The same, and each is dropped when it has ended.
     case droppedGraphs
+    /// As many triggers as there would be operations, each firing once a minute for an hour.
+    case triggers
 }

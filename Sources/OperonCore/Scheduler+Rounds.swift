@@ -4,6 +4,12 @@ package import OperonModel
 // their count.
 extension Scheduler {
     /// How often an operation was reopened.
+    /// How often operations of the graph were retried by a command, all together.
+    package func retries(of graph: GraphID) -> UInt32 {
+        // A sum: the order does not matter.
+        graphs[graph].rounds.values.reduce(0) { $0 &+ $1 }
+    }
+
     package func round(of operation: OperationID) -> UInt32 {
         graphs[operation.graph].rounds[operation.index] ?? 0
     }

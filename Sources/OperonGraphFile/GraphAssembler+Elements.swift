@@ -126,7 +126,10 @@ extension GraphAssembler {
         var entry = keys[0]
         guard let value = try expanded(entry.value) else { return nil }
         entry.value = value
-        let values = RepetitionReader(base: reader.base, parameters: parameters)
+        let values = RepetitionReader(
+            base: readsFiles ? reader.base : nil,
+            parameters: parameters
+        )
         return entry.key == OperationKey.forEach.name
             ? try values.forEach(entry, reporting: &reader.fields)
             : try values.matrix(entry, reporting: &reader.fields)

@@ -10,6 +10,8 @@ struct GraphAssembler {
     static let parametersKey = "parameters"
 
     var reader: OperationReader
+    /// Whether repeated operations may read files of this machine.
+    var readsFiles = true
     /// The largest number of operations that a file of this format may spell out.
     private let writtenMax: Int
     private let writtenLimit: LimitName

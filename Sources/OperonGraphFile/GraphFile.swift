@@ -24,6 +24,8 @@ package struct GraphFileOptions: Hashable, Sendable {
     /// How many bytes the values of parameters may bring into the graph; `nil`: as many as a graph
     /// file may have.
     package var expandedBytesMax: Int?
+    /// Whether `forEach` may read files of this machine, if there is a directory.
+    package var readsFiles = true
 
     package init(
         replayScale: Double? = nil,

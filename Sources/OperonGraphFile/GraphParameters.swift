@@ -341,14 +341,14 @@ struct GraphParameters {
 
     // MARK: - Syntax
 
-    private enum Piece {
+    enum Piece {
         case literal(String)
         case reference(String)
     }
 
-    private static let dollar = UInt8(ascii: "$")
+    static let dollar = UInt8(ascii: "$")
 
-    private static func hasDollar(_ node: Node) -> Bool {
+    static func hasDollar(_ node: Node) -> Bool {
         switch node.value {
         case .null, .bool, .number: false
         case .string(let text): text.utf8.contains(dollar)
@@ -379,7 +379,7 @@ struct GraphParameters {
     }
 
     /// The literals and references of a text; `nil`: a reference has no end.
-    private static func pieces(of text: String) -> [Piece]? {
+    static func pieces(of text: String) -> [Piece]? {
         var pieces: [Piece] = []
         var literal = ""
         var rest = Substring(text).utf8

@@ -24,6 +24,7 @@ struct GraphReading {
             given: options.parameters,
             expandedBytesMax: options.expandedBytesMax ?? options.limits.graphFileBytes
         )
+        assembler.readsFiles = options.readsFiles
     }
 
     /// Returns the graph, or throws everything that is wrong.

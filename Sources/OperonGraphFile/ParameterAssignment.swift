@@ -45,7 +45,7 @@ package struct ParameterAssignment: Hashable, Sendable {
         self.directory = directory
     }
 
-    private init(_ entry: Node.Entry, source: String, directory: String?) {
+    init(_ entry: Node.Entry, source: String, directory: String?) {
         name = entry.key
         given = .node(entry.value)
         namePosition = entry.keyPosition

@@ -20,7 +20,7 @@ struct Access: Sendable {
         }
         let caller = bearer(request).flatMap { configuration.tokens.caller(showing: $0) }
         guard let caller else {
-            if access == .open { return nil }
+            if access == .open || access == .signed { return nil }
             throw unauthorized(hasToken: request.headerFields[.authorization] != nil)
         }
         guard access != .operate || caller.scope == .operate else {

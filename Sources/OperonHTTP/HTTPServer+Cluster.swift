@@ -129,7 +129,8 @@ extension HTTPServer {
 
     /// All routes.
     package static let routes: [Route] =
-        graphRoutes + operationRoutes + queueRoutes + keyRoutes + clusterRoutes + healthRoutes
+        graphRoutes + operationRoutes + queueRoutes + keyRoutes + triggerRoutes + clusterRoutes
+        + healthRoutes
 }
 
 /// The health of the coordinator, as the executable knows it.

@@ -229,7 +229,7 @@ extension Call {
         return submission
     }
 
-    private func headerText(_ name: String, bytesMax: Int) throws(Failure) -> String? {
+    func headerText(_ name: String, bytesMax: Int) throws(Failure) -> String? {
         guard let field = HTTPField.Name(name), let text = headers[field] else { return nil }
         guard (1...bytesMax).contains(text.utf8.count),
             text.utf8.allSatisfy({ (33...126).contains($0) })

@@ -185,7 +185,7 @@ struct Responder: Sendable {
         let type = (fields[.contentType] ?? "").lowercased()
         let media = String(type.prefix { $0 != ";" }).trimmingSpaces
         switch route.body {
-        case .none: return
+        case .none, .bytes: return
         case .json:
             guard media == "application/json" else {
                 throw unsupported("The body is to be JSON: send “Content-Type: application/json”.")
@@ -233,7 +233,7 @@ struct Responder: Sendable {
     ) async throws -> [UInt8] {
         guard hasBody(request.head) else {
             switch route.body {
-            case .none, .json(isRequired: false): return []
+            case .none, .bytes, .json(isRequired: false): return []
             case .graph: throw Failure.invalid("body", "is empty, and should be a graph")
             case .json(isRequired: true):
                 throw Failure.invalid("body", "is empty, and should be an object in JSON")
@@ -245,7 +245,12 @@ struct Responder: Sendable {
             failure.closes = true
             throw failure
         }
-        let bytesMax = route.body == .graph ? limits.graphBytes : limits.bodyBytes
+        let bytesMax =
+            switch route.body {
+            case .graph: limits.graphBytes
+            case .bytes(let most): most
+            case .none, .json: limits.bodyBytes
+            }
         let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
         guard length <= bytesMax else { throw tooLarge(bytesMax) }
         if request.headers[.expect]?.lowercased() == "100-continue" {

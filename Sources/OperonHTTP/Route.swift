@@ -11,12 +11,16 @@ package struct Route: Sendable {
         /// A small object. If no field is required, an empty body means `{}`.
         case json(isRequired: Bool)
         case graph
+        /// Any bytes, at most so many. The route checks their type.
+        case bytes(max: Int)
     }
 
     /// The access that a request needs.
     package enum Access: Hashable, Sendable {
         /// No token needed; reveals only that a server runs.
         case open
+        /// No token needed: a signature in the request shows who sent it.
+        case signed
         case read
         case operate
     }
@@ -88,6 +92,7 @@ struct Call: Sendable {
     var operation: OperationSelector {
         OperationSelector(graph: graph, operation: names["operation"] ?? "")
     }
+    var trigger: String { names["trigger"] ?? "" }
     var queue: String { names["queue"] ?? "" }
     var key: String { names["key"] ?? "" }
 

@@ -141,7 +141,8 @@ extension ClusterEvent {
             key = name
         case .rateSet(.queue(let name), _, byCommand: true):
             self.init(.queueSet, at: at, queue: name)
-        case .queueDefined, .keyLimit, .rateSet, .rateUsed, .delayed, .deadlinePassed: return nil
+        case .queueDefined, .keyLimit, .rateSet, .rateUsed, .delayed, .deadlinePassed,
+            .trigger: return nil
         }
     }
 

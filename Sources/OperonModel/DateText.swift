@@ -57,7 +57,7 @@ package enum DateText {
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 
-    private static func daysInMonth(_ month: Int64, _ year: Int64) -> Int64 {
+    package static func daysInMonth(_ month: Int64, _ year: Int64) -> Int64 {
         switch month {
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
         case 4, 6, 9, 11: 30
@@ -67,7 +67,7 @@ package enum DateText {
 
     // Howard Hinnant, "chrono-compatible low-level date algorithms" (public domain): years start in
     // March, so that the leap day is the last day; 400 years have 146,097 days.
-    private static func daysSince1970(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+    package static func daysSince1970(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let (era, yearOfEra) = shifted.flooredDivision(by: 400)
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
@@ -75,7 +75,7 @@ package enum DateText {
         return era * 146_097 + dayOfEra - 719_468
     }
 
-    private static func calendarDay(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    package static func calendarDay(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let (era, dayOfEra) = (days + 719_468).flooredDivision(by: 146_097)
         let yearOfEra =
             (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

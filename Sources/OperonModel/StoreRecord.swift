@@ -93,4 +93,6 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case reopened(OperationID)
     case dependencyAdded(OperationID, on: OperationID, DependencyCondition)
     case dependencyRemoved(OperationID, on: OperationID)
+    /// A decision about a trigger or one of its firings.
+    case trigger(TriggerRecord)
 }

@@ -177,6 +177,8 @@ package struct StoredState: Sendable {
     package var keys: [StoredKey] = []
     /// The rates of queues and keys.
     package var rates: [StoredRate] = []
+    /// In ascending order of their numbers.
+    package var triggers: [RestoredTrigger] = []
     /// Attempts that were granted and have not ended, oldest first.
     package var inFlight: [StoredInFlight] = []
     /// The number of the last event; 0: there was none.

@@ -104,6 +104,41 @@ package protocol CoordinatorClient: Sendable {
     /// to any client before.
     func backup() async throws(ClientError) -> StoreBackup
 
+    /// By name.
+    func triggers() async throws(ClientError) -> [TriggerView]
+    func trigger(_ name: String) async throws(ClientError) -> TriggerView
+    /// Adds a trigger: a trigger file in which graphs are texts. The same trigger again has no
+    /// effect; another one of its name is refused, unless it replaces it.
+    func addTrigger(
+        _ body: [UInt8],
+        contentType: String,
+        replace: Bool
+    ) async throws(ClientError) -> TriggerView
+    /// Returns the trigger as it was. What it has submitted runs on.
+    func removeTrigger(_ name: String) async throws(ClientError) -> TriggerView
+    /// Fires a trigger on `event`. The same key fires it once.
+    ///
+    /// - Parameter data: JSON; empty: none.
+    func fireTrigger(
+        _ name: String,
+        data: [UInt8],
+        idempotencyKey: String?
+    ) async throws(ClientError) -> FiringView
+    func suspendTrigger(
+        _ name: String,
+        _ request: SuspendRequest
+    ) async throws(ClientError) -> TriggerView
+    func resumeTrigger(_ name: String) async throws(ClientError) -> TriggerView
+    /// The newest first.
+    func firings(ofTrigger name: String, limit: Int) async throws(ClientError) -> [FiringView]
+    func nextTicks(ofTrigger name: String, count: Int) async throws(ClientError) -> [TickView]
+    func explain(trigger name: String) async throws(ClientError) -> TriggerExplanation
+    /// Fires a trigger on `webhook`, if the signature of the request is valid.
+    func deliver(
+        _ delivery: WebhookDelivery,
+        toTrigger name: String
+    ) async throws(ClientError) -> FiringView
+
     /// Events from now on, or those after a number that the caller has seen; only those of one
     /// graph if a graph is given. Events that are no longer stored are reported as a gap.
     func events(
@@ -233,6 +268,27 @@ package protocol GraphCodec: Sendable {
         contentType: String,
         name: String,
         parameters: String?
+    ) throws -> GraphDescription
+}
+
+/// Converts triggers to and from text, and the graphs that they submit from text.
+package protocol TriggerCodec: Sendable {
+    /// A trigger as JSON, with the texts of its graphs in it. Equal triggers give equal bytes.
+    func encode(_ trigger: TriggerDescription) -> [UInt8]
+    /// - Parameter contentType: `application/json` or `application/yaml`.
+    /// - Throws: an error whose description names the line and the item.
+    func decodeTrigger(_ bytes: [UInt8], contentType: String) throws -> TriggerDescription
+    /// The graph that a trigger submits.
+    ///
+    /// - Parameters:
+    ///   - parameters: The values of its parameters: a JSON object in which `${event.…}` stands for
+    ///     a part of the event.
+    ///   - event: What fired the trigger: a JSON object.
+    /// - Throws: an error whose description names the line and the item.
+    func graph(
+        _ graph: TriggerGraph,
+        parameters: String,
+        event: String
     ) throws -> GraphDescription
 }
 

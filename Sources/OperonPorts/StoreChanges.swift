@@ -27,6 +27,8 @@ package struct StoreChanges: Sendable {
     /// A rate of `nil`: there is none any more.
     package private(set) var rates: [RateScope: StoredRate] = [:]
     /// In the order of the records.
+    package private(set) var triggers: [TriggerRecord] = []
+    /// In the order of the records.
     package private(set) var dependencyChanges: [StoreRecord] = []
     /// `nil`: the stored output is dropped.
     package private(set) var outputs: [OperationID: Payload?] = [:]
@@ -36,6 +38,9 @@ package struct StoreChanges: Sendable {
     package private(set) var workers: [StoredWorker] = []
     /// Events up to this number are dropped; `nil`: none.
     package private(set) var dropsEventsThrough: UInt64?
+
+    /// The triggers that exist after the records so far, of those that the batch names.
+    private var existingTriggers: Set<TriggerID> = []
 
     private let wall: WallTime
     private let limits: Limits
@@ -58,6 +63,7 @@ package struct StoreChanges: Sendable {
         swap(&queues, &rows.queues)
         swap(&keys, &rows.keys)
         swap(&rates, &rows.rates)
+        swap(&existingTriggers, &rows.triggers)
         self.rows = rows
         for record in batch.records { try apply(record, of: batch) }
         guard contents.count == batch.graphs.count else {
@@ -76,7 +82,8 @@ package struct StoreChanges: Sendable {
 
     package var isEmpty: Bool {
         graphs.isEmpty && operations.isEmpty && attempts.isEmpty && queues.isEmpty
-            && keys.isEmpty && rates.isEmpty && dependencyChanges.isEmpty && outputs.isEmpty
+            && keys.isEmpty && rates.isEmpty && triggers.isEmpty
+            && dependencyChanges.isEmpty && outputs.isEmpty
             && logs.isEmpty
             && events.isEmpty && workers.isEmpty
     }
@@ -144,7 +151,29 @@ package struct StoreChanges: Sendable {
         case .dependencyRemoved(let operation, _):
             try change(operation) { _ in }
             dependencyChanges.append(record)
+        case .trigger(let record): try keep(record)
         }
+    }
+}
+
+// MARK: - Triggers
+
+extension StoreChanges {
+    /// Every record about a trigger is a row, or removes rows.
+    private mutating func keep(_ record: TriggerRecord) throws(StoreError) {
+        let exists = existingTriggers.contains(record.trigger)
+        if case .added(let trigger, _) = record {
+            guard !exists else {
+                throw StoreError.contradiction("trigger \(trigger.id) is added twice")
+            }
+            existingTriggers.insert(trigger.id)
+        } else {
+            guard exists else {
+                throw StoreError.contradiction("there is no trigger \(record.trigger)")
+            }
+            if case .removed(let id) = record { existingTriggers.remove(id) }
+        }
+        triggers.append(record)
     }
 }
 

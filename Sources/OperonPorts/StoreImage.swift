@@ -43,6 +43,12 @@ package struct StoreImage: Sendable {
         }
     }
 
+    private struct Trigger: Sendable {
+        var trigger: StoredTrigger
+        var state: TriggerState
+        var firings: [UInt64: StoredFiring] = [:]
+    }
+
     package let reign: Reign
     /// 0 until the store is opened for the first time.
     package private(set) var epoch = Epoch(rawValue: 0)
@@ -53,6 +59,7 @@ package struct StoreImage: Sendable {
     private var queues: [String: StoredQueue] = [:]
     private var keys: [String: StoredKey] = [:]
     private var rates: [RateScope: StoredRate] = [:]
+    private var triggers: [TriggerID: Trigger] = [:]
     private var workers: [Incarnation: String] = [:]
     private var kept: [StoredEvent] = []
     package private(set) var lastEvent: UInt64 = 0
@@ -102,6 +109,7 @@ package struct StoreImage: Sendable {
         for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
         for rate in changes.rates.values { rates[rate.scope] = rate.rate == nil ? nil : rate }
         for worker in changes.workers { workers[worker.incarnation] = worker.name }
+        for record in changes.triggers { keep(record) }
         for record in changes.dependencyChanges {
             guard let id = record.changedDependent else { continue }
             graphs[id.graph]?.dependencyChanges.append(record)
@@ -116,6 +124,17 @@ package struct StoreImage: Sendable {
         kept += changes.events
         lastEvent = kept.last?.sequence ?? lastEvent
         if let last = changes.dropsEventsThrough { kept.removeAll { $0.sequence <= last } }
+    }
+
+    private mutating func keep(_ record: TriggerRecord) {
+        switch record {
+        case .added(let trigger, let state):
+            triggers[trigger.id] = Trigger(trigger: trigger, state: state)
+        case .changed(let id, let state): triggers[id]?.state = state
+        case .removed(let id): triggers[id] = nil
+        case .firing(let firing): triggers[firing.id.trigger]?.firings[firing.id.number] = firing
+        case .firingForgotten(let id): triggers[id.trigger]?.firings[id.number] = nil
+        }
     }
 
     private mutating func keep(_ attempt: StoredAttempt, of id: OperationID) {
@@ -205,6 +224,15 @@ extension StoreImage {
         state.queues = queues.keys.sorted().compactMap { queues[$0] }
         state.keys = keys.keys.sorted().compactMap { keys[$0] }
         state.rates = rates.keys.sorted().compactMap { rates[$0] }
+        state.triggers = triggers.keys.sorted().compactMap { id in
+            triggers[id].map { stored in
+                RestoredTrigger(
+                    trigger: stored.trigger,
+                    state: stored.state,
+                    firings: stored.firings.keys.sorted().compactMap { stored.firings[$0] }
+                )
+            }
+        }
         for id in workers.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             if let name = workers[id] { state.workers.append(StoredWorker(id, name: name)) }
         }
@@ -281,6 +309,7 @@ extension StoreImage: StoreLookup {
     package func key(_ name: String) -> StoredKey? { keys[name] }
 
     package func rate(_ scope: RateScope) -> StoredRate? { rates[scope] }
+    package func hasTrigger(_ id: TriggerID) -> Bool { triggers[id] != nil }
 
     package func logSizes(of operation: OperationID) -> [(attempt: AttemptID, bytes: Int)] {
         log(of: operation).map { ($0.attempt, $0.tail.count) }
@@ -343,7 +372,7 @@ extension StoreRecord {
             .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
             .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .reopened, .delayed,
             .deadlinePassed,
-            .queueDefined, .queueReset, .keyReset:
+            .queueDefined, .queueReset, .keyReset, .trigger:
             nil
         }
     }

@@ -63,6 +63,8 @@ package struct StoreRows: Sendable {
     package var queues: [String: StoredQueue] = [:]
     package var keys: [String: StoredKey] = [:]
     package var rates: [RateScope: StoredRate] = [:]
+    /// Those of the wanted triggers that exist.
+    package var triggers: Set<TriggerID> = []
     /// The operations that have an attempt in flight, of each cancelled graph of which operations
     /// are reopened.
     package var running: [GraphID: [OperationID: StoredOperation]] = [:]
@@ -85,6 +87,7 @@ package protocol StoreLookup {
     func queue(_ name: String) throws -> StoredQueue?
     func key(_ name: String) throws -> StoredKey?
     func rate(_ scope: RateScope) throws -> StoredRate?
+    func hasTrigger(_ id: TriggerID) throws -> Bool
     func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)]
     var firstEvent: UInt64 { get }
     var lastEvent: UInt64 { get }
@@ -113,6 +116,7 @@ extension StoreLookup {
         for name in wants.queues { rows.queues[name] = try queue(name) }
         for name in wants.keys { rows.keys[name] = try key(name) }
         for scope in wants.rates { rows.rates[scope] = try rate(scope) }
+        for id in wants.triggers where try hasTrigger(id) { rows.triggers.insert(id) }
         for graph in wants.reopened where rows.running[graph] == nil {
             let isCancelled = rows.graphs[graph]?.cancelReason != nil
             guard isCancelled || wants.cancelled.contains(graph) else { continue }

@@ -15,6 +15,7 @@ package struct StoreWants: Sendable {
     package private(set) var queues: [String] = []
     package private(set) var keys: [String] = []
     package private(set) var rates: [RateScope] = []
+    package private(set) var triggers: [TriggerID] = []
     /// Graphs of which operations are reopened. If the graph is cancelled, its operations in flight
     /// are wanted, because they are cancelled instead of the graph.
     package private(set) var reopened: [GraphID] = []
@@ -65,6 +66,7 @@ package struct StoreWants: Sendable {
             rates.append(scope)
             if byCommand, case .queue(let name) = scope { queues.append(name) }
         case .rateUsed(let scope, _): if rates.last != scope { rates.append(scope) }
+        case .trigger(let record): triggers.append(record.trigger)
         case .cancelled(.queue, _, _, _), .queueReset, .keyReset: break
         }
     }

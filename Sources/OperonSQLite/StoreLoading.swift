@@ -24,6 +24,7 @@ extension StoreTables {
         state.keys = try loadKeys()
         state.rates = try loadRates()
         state.workers = try loadWorkers()
+        state.triggers = try loadTriggers()
         state.inFlight = open.map { StoredInFlight($0.attempt, of: $0.operation) }
         state.inFlight.sort { $0.attempt < $1.attempt }
         let events = try loadEventNumbers()
@@ -34,6 +35,7 @@ extension StoreTables {
             queues: state.queues,
             keys: state.keys,
             rates: state.rates,
+            triggers: state.triggers,
             open: open,
             events: events,
             unswept: rows.unswept.sorted(),

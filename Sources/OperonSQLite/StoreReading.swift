@@ -24,6 +24,7 @@ extension StoreTables: StoreLookup {
     func key(_ name: String) -> StoredKey? { keys[name] }
 
     func rate(_ scope: RateScope) -> StoredRate? { rates[scope] }
+    func hasTrigger(_ id: TriggerID) -> Bool { triggers.contains(id) }
 
     func openAttempt(of operation: OperationID) -> StoredAttempt? { open[operation] }
 

@@ -9,7 +9,7 @@ enum StoreSchema {
     static var version: Int64 { Int64(steps.count) }
 
     /// Never change a released step; add another one.
-    private static let steps: [String] = [first, keys, workers, rates]
+    private static let steps: [String] = [first, keys, workers, rates, triggers]
 
     /// Applies the steps that a store has not had yet, within the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
@@ -57,6 +57,56 @@ enum StoreSchema {
           sum INTEGER NOT NULL,
           PRIMARY KEY (is_key, name)
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// Triggers, what has changed about each, and their firings. The number of a trigger is its
+    /// epoch × 2³² + its number in that epoch.
+    private static let triggers = """
+        CREATE TABLE triggers (
+          id INTEGER PRIMARY KEY,
+          name TEXT NOT NULL,
+          added_at INTEGER NOT NULL,
+          added_by TEXT NOT NULL,
+          body BLOB NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE trigger_states (
+          id INTEGER PRIMARY KEY,
+          position INTEGER NOT NULL, -- ticks up to here were decided on
+          suspended_by TEXT, suspended_reason TEXT, suspended_until INTEGER,
+          is_removed INTEGER NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE firings (
+          trigger_id INTEGER NOT NULL,
+          number INTEGER NOT NULL,
+          identity TEXT NOT NULL,
+          planned_at INTEGER,
+          occurred_at INTEGER NOT NULL,
+          ordinal INTEGER NOT NULL,
+          floor INTEGER,
+          status INTEGER NOT NULL, -- 0 waiting 1 merged 2 accepted 3 submitted 4 ended 5 skipped
+                                   -- 6 dropped
+          other INTEGER, -- the firing that it was merged into
+          graph INTEGER,
+          outcome INTEGER,
+          occurrences INTEGER NOT NULL,
+          data TEXT NOT NULL,
+          reason TEXT NOT NULL,
+          sum INTEGER NOT NULL,
+          PRIMARY KEY (trigger_id, number)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE VIEW readable_firings AS SELECT
+          (SELECT name FROM triggers WHERE id = trigger_id) AS name, number, identity,
+          datetime(occurred_at / 1000000000, 'unixepoch') AS occurred_at,
+          CASE status WHEN 0 THEN 'waiting' WHEN 1 THEN 'merged' WHEN 2 THEN 'accepted'
+            WHEN 3 THEN 'submitted' WHEN 4 THEN 'ended' WHEN 5 THEN 'skipped'
+            WHEN 6 THEN 'dropped' END AS status,
+          graph, occurrences, reason
+          FROM firings;
         """
 
     /// The names of workers that have stored attempts or connected recently.

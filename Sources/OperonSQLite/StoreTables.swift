@@ -23,6 +23,7 @@ final class StoreTables {
     private(set) var queues: [String: StoredQueue] = [:]
     private(set) var keys: [String: StoredKey] = [:]
     private(set) var rates: [RateScope: StoredRate] = [:]
+    private(set) var triggers: Set<TriggerID> = []
     private(set) var open: [OperationID: StoredAttempt] = [:]
     private(set) var firstEvent: UInt64 = 1
     private(set) var lastEvent: UInt64 = 0
@@ -66,6 +67,7 @@ final class StoreTables {
         queues: [StoredQueue],
         keys: [StoredKey],
         rates: [StoredRate],
+        triggers: [RestoredTrigger],
         open: [(operation: OperationID, attempt: StoredAttempt)],
         events: ClosedRange<UInt64>?,
         unswept: [GraphID],
@@ -77,6 +79,7 @@ final class StoreTables {
         for queue in queues { self.queues[queue.name] = queue }
         for key in keys { self.keys[key.settings.name] = key }
         for rate in rates { self.rates[rate.scope] = rate }
+        self.triggers = Set(triggers.map(\.trigger.id))
         for entry in open { self.open[entry.operation] = entry.attempt }
         if let events { (firstEvent, lastEvent) = (events.lowerBound, events.upperBound) }
         self.unswept = unswept
@@ -107,13 +110,15 @@ final class StoreTables {
         // A large batch, such as the cancellation of a graph with a million operations, is written
         // in one transaction, but its changes are not all in memory at once. If the transaction
         // fails, the data kept in memory is restored.
-        let before = (graphs, queues, keys, rates, open, firstEvent, lastEvent, newestAttempt)
+        let before = (
+            graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt
+        )
         do {
             try transaction(by: epoch) {
                 for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
             }
         } catch {
-            (graphs, queues, keys, rates, open, firstEvent, lastEvent, newestAttempt) = before
+            (graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt) = before
             throw error
         }
     }
@@ -136,6 +141,13 @@ final class StoreTables {
         }
         for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
         for rate in changes.rates.values { rates[rate.scope] = rate.rate == nil ? nil : rate }
+        for record in changes.triggers {
+            switch record {
+            case .added(let trigger, _): triggers.insert(trigger.id)
+            case .removed(let id): triggers.remove(id)
+            case .changed, .firing, .firingForgotten: continue
+            }
+        }
         // The operations are independent, so their order does not matter.
         for (id, attempt) in changes.open where attempt == nil { open[id] = nil }
         for id in changes.attempts.keys.sorted() {
@@ -183,6 +195,7 @@ final class StoreTables {
             if let rate = changes.rates[scope] { try write(rate) }
         }
         for worker in changes.workers { try write(worker) }
+        for record in changes.triggers { try write(record) }
         for record in changes.dependencyChanges { try writeDependency(record) }
         for id in changes.outputs.keys.sorted() {
             if let output = changes.outputs[id] { try write(output, of: id) }
@@ -366,7 +379,7 @@ final class StoreTables {
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
             .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit,
-            .rateSet, .rateUsed, .queueReset, .keyReset, .reopened:
+            .rateSet, .rateUsed, .queueReset, .keyReset, .reopened, .trigger:
             return
         }
         try insert.bindSum()
@@ -535,41 +548,4 @@ private struct IndexSet {
         }
         words[word] |= 1 << (index % 64)
     }
-}
-
-/// A statement that is looked up by number and not by text.
-enum HotStatement: Int, CaseIterable {
-    case insertOperation, selectOperation, insertAttempt, insertInFlight, deleteInFlight
-    case insertEvent
-
-    var sql: String {
-        switch self {
-        case .insertOperation:
-            "INSERT OR REPLACE INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-        case .selectOperation: "\(StoreTables.selectOperations) WHERE id = ?"
-        case .insertAttempt: "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-        case .insertInFlight:
-            "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
-        case .deleteInFlight: "DELETE FROM attempts_in_flight WHERE operation = ?"
-        case .insertEvent: "INSERT INTO events VALUES (?, ?, ?)"
-        }
-    }
-}
-
-extension OperationID {
-    /// The key of the operation in a table.
-    var key: Int64 { Int64(bitPattern: UInt64(graph.rawValue) << 32 | UInt64(index)) }
-
-    init(key: Int64) {
-        let bits = UInt64(bitPattern: key)
-        self.init(
-            graph: GraphID(rawValue: UInt32(bits >> 32)),
-            index: UInt32(truncatingIfNeeded: bits)
-        )
-    }
-}
-
-extension Incarnation {
-    /// The key of the incarnation in a table.
-    var key: Int64 { Int64(bitPattern: rawValue) }
 }

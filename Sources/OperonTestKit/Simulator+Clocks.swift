@@ -81,7 +81,7 @@ extension Simulator {
                 .finished, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
                 .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
                 .dependencyAdded,
-                .dependencyRemoved, .reopened:
+                .dependencyRemoved, .reopened, .trigger:
                 continue
             }
         }

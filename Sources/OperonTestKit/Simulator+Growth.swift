@@ -331,7 +331,7 @@ extension SimulatorLedger {
         case .started, .resumed, .attemptEnded, .finished,
             .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
             .queueLimit, .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset,
-            .keyReset, .reopened:
+            .keyReset, .reopened, .trigger:
             return
         }
     }

@@ -117,7 +117,7 @@ package struct SimulatorLedger {
                 .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
                 .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
                 .dependencyAdded,
-                .dependencyRemoved:
+                .dependencyRemoved, .trigger:
                 continue
             case .reopened(let operation): follow(operation, to: .pending, .none)
             }
@@ -220,7 +220,7 @@ package struct SimulatorLedger {
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
                 .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
                 .queuePriority, .priority, .rateSet, .rateUsed, .queueReset, .dependencyAdded,
-                .dependencyRemoved:
+                .dependencyRemoved, .trigger:
                 continue
             case .keyLimit(let settings, _): kept.keyLimit = settings.limit
             case .keyReset: kept.keyLimit = 1

@@ -25,10 +25,12 @@ package struct StoreWorkload: Sendable {
     private var isOpen: [Bool] = []
     private var counts: [UInt32] = []
     private var attempts: UInt64 = 0
+    private var triggers: TriggerWorkload
     private var time: Int64 = 1_700_000_000_000_000_000
 
     package init(seed: UInt64, reign: Reign, limits: Limits = Limits()) {
         generator = SeededGenerator(seed: seed)
+        triggers = TriggerWorkload(seed: seed)
         image = StoreImage(reign: reign, limits: limits)
     }
 
@@ -41,6 +43,7 @@ package struct StoreWorkload: Sendable {
         var batch = StoreBatch(wall: WallTime(nanosecondsSince1970: time))
         let wanted = 1 + Int(generator.next() % 12)
         for _ in 0..<wanted { act(into: &batch) }
+        batch.records += triggers.next(at: batch.wall)
         for _ in 0..<(generator.next() % 4) {
             let sequence = image.lastEvent + UInt64(batch.events.count) + 1
             batch.events.append(StoredEvent(sequence: sequence, body: bytes(upTo: 60)))

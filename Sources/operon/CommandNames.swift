@@ -15,7 +15,8 @@ enum CommandNames {
         "top": "watch", "rerun": "retry", "restart": "retry", "failed": "dead",
         "queues": "queue", "keys": "key", "lock": "key", "locks": "key",
         "depend": "dependency", "dependencies": "dependency", "serve": "coordinator",
-        "check": "validate", "lint": "validate",
+        "check": "validate", "lint": "validate", "triggers": "trigger", "cron": "trigger",
+        "schedule": "trigger",
     ]
 
     /// - Throws: `Failure` for the first word that should be a command and is not.

@@ -12,8 +12,8 @@ struct Operon: AsyncParsableCommand {
             Exit codes: 0 success; 1 an operation failed; 2 the command line or the input was \
             wrong, or the request was refused; 3 none failed, but one was cancelled; 4 a wait \
             timed out; 5 the broker or the coordinator cannot be reached; 6 there is no such \
-            graph, operation, queue, key or worker; 7 none failed or was cancelled, but one was \
-            skipped because a dependency did not succeed; 8 another coordinator holds the prefix \
+            graph, operation, queue, key, trigger or worker; 7 none failed or was cancelled, but \
+            one was skipped because a dependency did not succeed; 8 another coordinator holds the prefix \
             or the store; 130, 143 ended by SIGINT, SIGTERM.
             """,
         version: Version.text,
@@ -41,8 +41,8 @@ struct Operon: AsyncParsableCommand {
             CommandGroup(
                 name: "Cluster",
                 subcommands: [
-                    Coordinator.self, Up.self, Queue.self, Key.self, Workers.self, Drain.self,
-                    Events.self, Store.self, Backup.self,
+                    Coordinator.self, Up.self, Queue.self, Key.self, Trigger.self, Workers.self,
+                    Drain.self, Events.self, Store.self, Backup.self,
                 ]
             ),
         ]

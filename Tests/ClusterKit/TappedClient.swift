@@ -156,6 +156,74 @@ package struct TappedClient: CoordinatorClient {
         }
     }
 
+    package func triggers() async throws(ClientError) -> [TriggerView] {
+        try await call("triggers") { try await $0.triggers() }
+    }
+
+    package func trigger(_ name: String) async throws(ClientError) -> TriggerView {
+        try await call("trigger") { try await $0.trigger(name) }
+    }
+
+    package func addTrigger(
+        _ body: [UInt8],
+        contentType: String,
+        replace: Bool
+    ) async throws(ClientError) -> TriggerView {
+        try await call("addTrigger") {
+            try await $0.addTrigger(body, contentType: contentType, replace: replace)
+        }
+    }
+
+    package func removeTrigger(_ name: String) async throws(ClientError) -> TriggerView {
+        try await call("removeTrigger") { try await $0.removeTrigger(name) }
+    }
+
+    package func fireTrigger(
+        _ name: String,
+        data: [UInt8],
+        idempotencyKey: String?
+    ) async throws(ClientError) -> FiringView {
+        try await call("fireTrigger") {
+            try await $0.fireTrigger(name, data: data, idempotencyKey: idempotencyKey)
+        }
+    }
+
+    package func suspendTrigger(
+        _ name: String,
+        _ request: SuspendRequest
+    ) async throws(ClientError) -> TriggerView {
+        try await call("suspendTrigger") { try await $0.suspendTrigger(name, request) }
+    }
+
+    package func resumeTrigger(_ name: String) async throws(ClientError) -> TriggerView {
+        try await call("resumeTrigger") { try await $0.resumeTrigger(name) }
+    }
+
+    package func firings(
+        ofTrigger name: String,
+        limit: Int
+    ) async throws(ClientError) -> [FiringView] {
+        try await call("firings") { try await $0.firings(ofTrigger: name, limit: limit) }
+    }
+
+    package func nextTicks(
+        ofTrigger name: String,
+        count: Int
+    ) async throws(ClientError) -> [TickView] {
+        try await call("nextTicks") { try await $0.nextTicks(ofTrigger: name, count: count) }
+    }
+
+    package func explain(trigger name: String) async throws(ClientError) -> TriggerExplanation {
+        try await call("explainTrigger") { try await $0.explain(trigger: name) }
+    }
+
+    package func deliver(
+        _ delivery: WebhookDelivery,
+        toTrigger name: String
+    ) async throws(ClientError) -> FiringView {
+        try await call("deliver") { try await $0.deliver(delivery, toTrigger: name) }
+    }
+
     package func queues() async throws(ClientError) -> [QueueView] {
         try await call("queues") { try await $0.queues() }
     }

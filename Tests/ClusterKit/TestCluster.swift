@@ -3,6 +3,7 @@ package import Logging
 import OperonAMQP
 package import OperonCore
 package import OperonFaultKit
+import OperonGraphFile
 package import OperonModel
 package import OperonPorts
 package import OperonRuntime
@@ -89,6 +90,9 @@ package final class TestCluster: Sendable {
     /// The URL with which workers log in to the broker; `nil`: there is none.
     package var workerURL: String? { broker?.users.worker }
 
+    /// What the coordinator finds in `OPERON_WEBHOOK_TEST`.
+    package static let webhookSecret = "it is a secret"
+
     /// A logger that drops everything.
     package static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
@@ -104,7 +108,7 @@ package final class TestCluster: Sendable {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cluster = try await TestCluster(options, folder)
         let host = cluster.host
-        let serving = Task { try await host.runAndClose() }
+        let serving = Task { try await host.runAndClose(beside: [.triggers]) }
         let result: Result<Void, any Error>
         do {
             result = .success(try await body(cluster))
@@ -129,6 +133,11 @@ package final class TestCluster: Sendable {
         var configuration = CoordinatorHost.Configuration()
         configuration.scheduler = options.scheduler
         configuration.operationsPerMessage = options.operationsPerMessage
+        configuration.triggers = TriggerSupport(
+            codec: GraphFileCodec(),
+            zones: TimeZoneDirectory(),
+            environment: ["OPERON_WEBHOOK_TEST": Self.webhookSecret]
+        )
         if let clock = options.clock {
             configuration.time = clock.source
             configuration.scheduler.beat = .seconds(3_600)

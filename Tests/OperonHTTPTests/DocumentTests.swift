@@ -49,7 +49,7 @@ import Testing
                 switch route.body {
                 case .none: #expect(bodies[key] == nil, "\(key)")
                 case .json(let isRequired): #expect(bodies[key] == isRequired, "\(key)")
-                case .graph: #expect(bodies[key] == true, "\(key)")
+                case .graph, .bytes: #expect(bodies[key] == true, "\(key)")
                 }
             }
         }

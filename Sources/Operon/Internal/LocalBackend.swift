@@ -70,7 +70,7 @@ final class LocalBackend: ClusterBackend {
         // Not children of the first caller's task.
         let serving = Task {
             do {
-                try await host.runAndClose(beside: [.pruning(within: retention)])
+                try await host.runAndClose(beside: [.pruning(within: retention), .triggers])
             } catch {
                 logger.error("the cluster ended", metadata: ["reason": "\(error)"])
             }
@@ -117,6 +117,13 @@ final class LocalBackend: ClusterBackend {
         configuration.scheduler.limits = limits
         configuration.time = time
         configuration.observer = observer
+        configuration.triggers = TriggerSupport(
+            codec: GraphFileCodec(),
+            zones: TimeZoneDirectory(
+                path: OwnProcess.environment["TZDIR"] ?? TimeZoneDirectory.defaultPath
+            ),
+            environment: OwnProcess.environment
+        )
         if isMovedByHand {
             // No worker is lost while the clock jumps.
             configuration.scheduler.lease = Self.longTime

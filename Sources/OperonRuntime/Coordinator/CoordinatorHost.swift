@@ -13,6 +13,8 @@ package final class CoordinatorHost: Sendable {
         /// The rules of the scheduler. The host draws the seed.
         package var scheduler = Scheduler.Configuration()
         package var time = TimeSource.system
+        /// `nil`: the coordinator has no triggers.
+        package var triggers: TriggerSupport?
         package var operationsPerMessage = CoordinatorService.defaultOperationsPerMessage
         /// `nil`: nothing is measured.
         package var meters: CoordinatorMeters?
@@ -107,6 +109,7 @@ package final class CoordinatorHost: Sendable {
             logger: logger,
             operationsPerMessage: configuration.operationsPerMessage,
             restored: start.restored,
+            triggers: configuration.triggers,
             ownWorker: link.worker?.incarnation,
             meters: configuration.meters,
             time: configuration.time,
@@ -170,6 +173,7 @@ package final class CoordinatorHost: Sendable {
         return try await CoordinatorService.restore(
             from: store,
             configuration: configuration.scheduler,
+            triggers: configuration.triggers,
             time: configuration.time
         )
     }

@@ -9,11 +9,12 @@ extension CoordinatorService {
     func submitOnce(
         _ graph: GraphDescription,
         _ compiled: CompiledGraph,
-        _ new: StoredContents
+        _ new: StoredContents,
+        for firing: FiringID? = nil
     ) async throws(ClientError) -> GraphID {
         try await once(graph.operations, new) { outputs in
             var kept = new
-            kept.graph = submit(graph, compiled: compiled, kept: new, outputs: outputs)
+            kept.graph = submit(graph, compiled: compiled, kept: new, outputs: outputs, for: firing)
             return kept
         }.graph
     }

@@ -11,12 +11,13 @@ extension CoordinatorService {
     package static func restore(
         from store: any OperationStore,
         configuration: Scheduler.Configuration,
+        triggers: TriggerSupport? = nil,
         time: TimeSource = .system
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         let state = try await store.open()
         do {
             let now = Moment(monotonic: time.now(), wall: time.wall())
-            return try await rebuild(state, of: store, configuration, at: now)
+            return try await rebuild(state, of: store, configuration, triggers, at: now)
         } catch {
             await store.close()
             throw error
@@ -27,6 +28,7 @@ extension CoordinatorService {
         _ state: StoredState,
         of store: any OperationStore,
         _ configuration: Scheduler.Configuration,
+        _ triggers: TriggerSupport?,
         at now: Moment
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         var graphs = StoredGraphs(limits: configuration.limits)
@@ -59,7 +61,8 @@ extension CoordinatorService {
             workerNames: Dictionary(
                 state.workers.map { ($0.incarnation, $0.name) },
                 uniquingKeysWith: { $1 }
-            )
+            ),
+            triggers: try triggers?.restore(state.triggers) ?? TriggerShell(nil)
         )
         return (scheduler, restored)
     }

@@ -14,6 +14,7 @@ extension CoordinatorService {
         let lastEvent: UInt64
         let catalog: GraphCatalog
         let workerNames: [Incarnation: String]
+        let triggers: TriggerShell
 
         /// The operations of a graph from this number on; empty if the graph has no more.
         package func operations(of graph: GraphID, from first: Int) -> [OperationDescription] {
@@ -62,6 +63,8 @@ extension CoordinatorService {
         // Gives up the second reference, so that nothing is copied.
         self.keeping = nil
         var batch = StoreBatch(wall: now.wall, records: effects.records)
+        batch.records += triggering.attached.map { .trigger($0) }
+        triggering.attached = []
         batch.graphs = keeping.submitted
         keeping.submitted = []
         // One by one: cancelling a graph may produce a million at once.

@@ -24,6 +24,7 @@ package actor CoordinatorService {
     let logger: Logger
     let limits: Limits
     var catalog: GraphCatalog
+    var triggering: TriggerShell
     /// The clock for everything that concerns its graphs.
     let time: TimeSource
     let startedAt: WallTime
@@ -51,7 +52,7 @@ package actor CoordinatorService {
     private let connected = Latch()
     private(set) var hasEnded = false
     /// The result of the last command; `nil`: it was refused.
-    private(set) var result: Scheduler.CommandResult?
+    var result: Scheduler.CommandResult?
     /// Why the service cannot go on.
     var fatal: (any Error)?
     /// Names of all workers that this or an earlier run of the coordinator knew. Only looked up.
@@ -86,6 +87,7 @@ package actor CoordinatorService {
         logger: Logger,
         operationsPerMessage: Int = defaultOperationsPerMessage,
         restored: Restored? = nil,
+        triggers: TriggerSupport? = nil,
         ownWorker: Incarnation? = nil,
         meters: CoordinatorMeters? = nil,
         time: TimeSource = .system,
@@ -102,6 +104,7 @@ package actor CoordinatorService {
         catalog =
             restored?.catalog
             ?? GraphCatalog(limits: scheduler.configuration.limits, hasStore: false)
+        triggering = restored?.triggers ?? TriggerShell(triggers)
         workerNames = restored?.workerNames ?? [:]
         workerNamesMax = scheduler.configuration.limits.storedWorkers
         inHand = restored?.store.filePath.flatMap { Self.eventsInHand(besideStore: $0, logger) }
@@ -120,6 +123,8 @@ package actor CoordinatorService {
         defer {
             alarm.cancel()
             dateAlarm.cancel()
+            triggering.alarm.cancel()
+            triggering.dateAlarm.cancel()
             end()
         }
         let transport = transport
@@ -150,13 +155,16 @@ package actor CoordinatorService {
 
     /// Submits a graph that was compiled from this description.
     ///
-    /// - Parameter outputs: Outputs of other graphs that its operations take.
+    /// - Parameters:
+    ///   - outputs: Outputs of other graphs that its operations take.
+    ///   - firing: The firing of a trigger that submits it; stored in the same step.
     package func submit(
         _ graph: GraphDescription,
         compiled: CompiledGraph,
         traceParent: String = "",
         kept: StoredContents? = nil,
-        outputs: [OperationID: Payload] = [:]
+        outputs: [OperationID: Payload] = [:],
+        for firing: FiringID? = nil
     ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
         var contents = contents(of: graph, kept)
@@ -177,6 +185,7 @@ package actor CoordinatorService {
             kept.graph = id
             keeping?.submitted.append(kept)
         }
+        if let firing { attach(trigger: .submitted(firing, id)) }
         handle([.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)])
         if graph.operations.count >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         return id
@@ -397,6 +406,7 @@ package actor CoordinatorService {
             }
         }
         putDown()
+        performTriggers()
         alarm.set(wakeAt, sleep: time.sleep) { [weak self] in await self?.wake() }
         dateAlarm.set(nextDate, sleep: time.sleepUntilDate) { [weak self] in
             await self?.dateCame()
@@ -446,6 +456,7 @@ package actor CoordinatorService {
             case .graphFinished(let graph):
                 catalog.finished(graph, at: now)
                 decided.removeValue(forKey: graph)?.open()
+                noteForTriggers(endOf: graph)
             case .workerLost(let worker): outputServer.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .waitEnded,
                 .retry, .workerJoined, .workerDraining,

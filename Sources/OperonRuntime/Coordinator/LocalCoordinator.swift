@@ -6,10 +6,10 @@ import OperonWire
 /// A coordinator in this process, as one client sees it. The HTTP server serves it, and programs
 /// that are their own coordinator use it.
 package struct LocalCoordinator: CoordinatorClient {
-    private let answers: DurableAnswers
-    private let limits: Limits
+    let answers: DurableAnswers
+    let limits: Limits
     /// The name that is stored with this client's requests; empty: it has none.
-    private let caller: String
+    let caller: String
     /// The version of this program.
     private let version: String
 

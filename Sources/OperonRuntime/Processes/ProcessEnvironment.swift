@@ -4,6 +4,8 @@ import OperonModel
 /// that identify the attempt. It contains no other variables of the worker.
 enum ProcessEnvironment {
     static let attempt = "OPERON_ATTEMPT"
+    /// The file with what fired the trigger that submitted the graph; absent for other graphs.
+    static let event = "OPERON_EVENT"
     static let graph = "OPERON_GRAPH"
     static let inputs = "OPERON_INPUTS"
     static let operation = "OPERON_OPERATION"

@@ -72,6 +72,9 @@ struct ProcessFiles: Sendable {
         )
     }
 
+    /// The file with what fired a trigger, for attempt number `id` of this runner.
+    func eventPath(of id: UInt64) -> String { "\(directory)/\(id).event.json" }
+
     // MARK: - Inputs
 
     /// Writes all inputs to a new file.

@@ -120,11 +120,23 @@ package final class ProcessRunner: Sendable {
         if inputs != nil { context.inputs = [] }
         let attempt =
             inputs?.attempt ?? common.files.attempt(id, hasInputs: !context.inputs.isEmpty)
+        var command = command
+        let event: EventFile?
+        switch await writeEvent(of: command, id) {
+        case .failure(let error):
+            let end = AttemptEnd(failure(toWriteInputs: error))
+            return Report.notStarted(end).value
+        case .success(let file):
+            event = file
+            if let file { command.environment[ProcessEnvironment.event] = file.path }
+        }
+        let ready = command
         let result = await withTaskCancellationHandler {
-            await run(command, context, attempt, id, stop, onLog)
+            await run(ready, context, attempt, id, stop, onLog)
         } onCancel: {
             stop.cancel()
         }
+        if let event { await filesThread.perform { event.remove() } }
         // For an attempt without files, the files thread is not used at all.
         if attempt.hasInputs || result.hasOutput {
             await filesThread.perform { ProcessFiles.remove(attempt) }
@@ -253,6 +265,28 @@ extension ProcessRunner {
             )
         }
         return pause
+    }
+
+    /// Writes what fired the trigger that submitted the graph to a file; `nil`: there is no
+    /// trigger.
+    private func writeEvent(
+        of command: CommandDescription,
+        _ id: UInt64
+    ) async -> Result<EventFile?, SystemError> {
+        // benign: a graph file may give a variable of this name any other value.
+        guard let text = command.environment[ProcessEnvironment.event], text.hasPrefix("{") else {
+            return .success(nil)
+        }
+        let file = EventFile(path: common.files.eventPath(of: id))
+        return await filesThread.perform { [common] in
+            do throws(SystemError) {
+                try common.repair()
+                try file.write(text)
+                return .success(file)
+            } catch {
+                return .failure(error)
+            }
+        }
     }
 
     /// Writes the inputs; if that fails, returns how the attempt ends.

@@ -20,6 +20,7 @@ struct ClientSession: Sendable {
         case queue(String)
         case key(String)
         case worker(String)
+        case trigger(String)
     }
 
     /// Connects to the coordinator and runs the command.
@@ -113,6 +114,9 @@ struct ClientSession: Sendable {
         case .worker(let name):
             let names = (try? await client.workers())?.map(\.name) ?? []
             return near(name, among: names) ?? "\nTo list the workers: operon workers"
+        case .trigger(let name):
+            let names = (try? await client.triggers())?.map(\.name) ?? []
+            return near(name, among: names) ?? "\nTo list the triggers: operon trigger list"
         case nil: return ""
         }
     }

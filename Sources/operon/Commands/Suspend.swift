@@ -47,15 +47,21 @@ struct SuspensionArguments: ParsableArguments {
         throw ValidationError("--until \(TimeText(until.time)) is in the past")
     }
 
+    /// What is asked of the coordinator.
+    var request: SuspendRequest {
+        var request = SuspendRequest()
+        request.reason = reason
+        request.until = until.map { TimeText($0.time) }
+        return request
+    }
+
     /// Runs `suspend` and `queue suspend`.
     func run(
         _ coordinator: ClientArguments,
         _ selector: TargetSelector,
         wait: Double?
     ) async throws {
-        var request = SuspendRequest()
-        request.reason = reason
-        request.until = until.map { TimeText($0.time) }
+        var request = self.request
         request.wait = wait
         try await ClientSession.run(coordinator, about: selector.asked) { session in
             let view = try await session.client.suspend(selector, request)

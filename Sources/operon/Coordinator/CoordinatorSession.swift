@@ -72,6 +72,11 @@ struct CoordinatorSession {
         var configuration = CoordinatorHost.Configuration()
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
+        configuration.triggers = TriggerSupport(
+            codec: GraphFileCodec(),
+            zones: TimeZoneDirectory(path: environment["TZDIR"] ?? TimeZoneDirectory.defaultPath),
+            environment: environment
+        )
         return configuration
     }
 
@@ -115,7 +120,9 @@ struct CoordinatorSession {
         }
         do {
             try await host.runAndClose(
-                beside: [.pruning(within: retention), .checking(pulse), server, end]
+                beside: [
+                    .pruning(within: retention), .checking(pulse), .triggers, server, end,
+                ]
             )
         } catch let error as StoreError {
             throw Failure(error, hint: "Start it again to continue.")

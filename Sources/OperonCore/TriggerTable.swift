@@ -1,0 +1,551 @@
+import DequeModule
+import HeapModule
+package import OperonModel
+
+/// Decides when triggers fire: the next tick, missed ticks, overlap, the merging of events, retries
+/// of submissions that were refused, and when a trigger is suspended because of them.
+///
+/// The coordinator's shell drives it: it reports what occurs and performs the effects. The table
+/// does no I/O and knows neither the contents of graphs nor secrets.
+///
+/// A firing has an identity, and no identity fires a trigger twice: not after a restart, because
+/// firings are stored, and not after a clock was set back, because the identity of a tick is its
+/// planned time.
+package struct TriggerTable: Sendable {
+    /// Something that happened.
+    package enum Event: Sendable {
+        /// The coordinator has started: what was accepted before is submitted again.
+        case started
+        case added(Definition, StoredTrigger)
+        case removed(TriggerID)
+        /// `nil`: resume it.
+        case suspensionRequested(TriggerID, Suspension?)
+        case timeReached
+        case occurred(TriggerID, Occurrence)
+        /// A graph has ended: all its operations have outcomes, and none can be added.
+        case runEnded(GraphID, name: String, round: UInt32, OutcomeKind)
+        case submitted(FiringID, GraphID)
+        /// - Parameter isPermanent: Another try will get the same answer, as far as is known.
+        case refused(FiringID, reason: String, isPermanent: Bool)
+    }
+
+    /// What the table knows of a trigger's description.
+    package struct Definition: Hashable, Sendable {
+        package var id: TriggerID
+        package var name: String
+        package var source: TriggerSource
+        package var schedule: TriggerSchedule
+        package var policy: TriggerPolicy
+        package var hasLastGraph: Bool
+        /// Why the schedule cannot be known, for people; empty: it is known.
+        package var problem = ""
+
+        package init(
+            _ id: TriggerID,
+            _ description: TriggerDescription,
+            zone: TimeZoneRules,
+            addedAt: WallTime
+        ) {
+            self.id = id
+            name = description.name
+            source = description.source
+            policy = description.policy
+            hasLastGraph = description.onRemove != nil
+            switch description.source {
+            case .every(let source):
+                let start = source.startAt ?? addedAt + source.interval
+                schedule = .every(start: start, interval: max(1, source.interval.nanoseconds))
+            case .cron(let source):
+                schedule = .cron(CronSchedule(source.expression, in: zone), zone)
+            case .event, .webhook, .graph: schedule = .none
+            }
+        }
+
+        /// How late a tick may be.
+        var leeway: Duration {
+            switch source {
+            case .every(let source): source.leeway
+            case .cron(let source): source.leeway
+            case .event, .webhook, .graph: .zero
+            }
+        }
+    }
+
+    /// Something that fires a trigger.
+    package struct Occurrence: Hashable, Sendable {
+        package var identity: String
+        /// JSON; empty: none.
+        package var data: String
+        var plannedAt: WallTime?
+        var count: UInt32 = 1
+
+        package init(identity: String, data: String = "") {
+            self.identity = identity
+            self.data = data
+        }
+    }
+
+    /// What the shell is asked to do, in this order.
+    package struct Effects: Sendable {
+        /// Stored before anything else is done.
+        package var records: [TriggerRecord] = []
+        package var submissions: [Submission] = []
+        /// Runs that a newer firing replaces.
+        package var cancels: [GraphID] = []
+        /// The answer to `occurred`.
+        package var answer: Answer?
+
+        package init() {}
+    }
+
+    /// A graph that is to be submitted for a firing. The key gives the same graph if it was
+    /// submitted before.
+    package struct Submission: Hashable, Sendable {
+        package let firing: FiringID
+        package let name: String
+        package let idempotencyKey: String
+        /// Whether it is the graph that is submitted when the trigger is removed.
+        package let isLast: Bool
+        /// What fired the trigger, as JSON.
+        package let event: String
+    }
+
+    package enum Answer: Hashable, Sendable {
+        case accepted(FiringID)
+        /// The same identity has fired the trigger before.
+        case again(FiringID)
+        case refused(Refusal)
+    }
+
+    package enum Refusal: Hashable, Sendable {
+        case unknown
+        /// Its time or its number of firings is over.
+        case ended
+        /// The data cannot be merged: a sentence says why.
+        case data(String)
+        /// Too many firings wait.
+        case tooMany
+    }
+
+    struct Trigger: Sendable {
+        let definition: Definition
+        let stored: StoredTrigger
+        var state: TriggerState
+        /// By number. Sorted where the order matters.
+        var firings: [UInt64: StoredFiring] = [:]
+        /// Those that are not final, in ascending order.
+        var open: [UInt64] = []
+        /// Those that are final, the first to be forgotten first.
+        var final = Deque<UInt64>()
+        /// Only looked up.
+        var identities: [String: UInt64] = [:]
+        var last: UInt64 = 0
+        var accepted: UInt64 = 0
+        var floor: WallTime?
+        /// The firing that the shell submits now.
+        var submitting: UInt64?
+        /// No submission before this time.
+        var retryAt: Timestamp?
+        var tries = 0
+        var refusals = 0
+        /// The waiting firing collects until this time.
+        var readyAt: Timestamp?
+        /// The times under which it is in the queues.
+        var looksAt: WallTime?
+        var wakesAt: Timestamp?
+        var nextTick: WallTime?
+
+        var waiting: UInt64? { open.first { firings[$0]?.status == .waiting } }
+        /// Whether a firing was accepted whose run has not ended.
+        var isRunning: Bool { open.contains { firings[$0]?.status != .waiting } }
+
+        func hasEnded(at now: WallTime) -> Bool {
+            if let until = definition.policy.until, until <= now { return true }
+            return isSpent
+        }
+
+        var isSpent: Bool { definition.policy.limit.map { accepted >= $0 } ?? false }
+    }
+
+    struct Look<Time: Comparable & Sendable>: Comparable, Sendable {
+        let at: Time
+        let id: TriggerID
+
+        static func < (left: Self, right: Self) -> Bool {
+            left.at == right.at ? left.id < right.id : left.at < right.at
+        }
+    }
+
+    /// Those that were removed and have still to submit their last graph included. Sorted where the
+    /// order matters.
+    var triggers: [TriggerID: Trigger] = [:]
+    /// Those that were not removed.
+    var names: [String: TriggerID] = [:]
+    /// The firing whose run a graph is.
+    var runs: [GraphID: FiringID] = [:]
+    /// The triggers that wait for the end of graphs of a name, in ascending order.
+    var listeners: [String: [TriggerID]] = [:]
+    /// When triggers are to be looked at, and when at the latest. An entry whose time is not that
+    /// of its trigger is out of date.
+    var dates = Heap<Look<WallTime>>()
+    var latest = Heap<Look<WallTime>>()
+    var wakes = Heap<Look<Timestamp>>()
+    /// The last time of an event.
+    var seen: WallTime?
+
+    package init() {}
+
+    /// The number of triggers.
+    package var count: Int { triggers.count }
+
+    /// When the table wants `timeReached` on the wall clock; `nil`: never.
+    package mutating func nextDate() -> WallTime? {
+        while let first = latest.min {
+            if let trigger = triggers[first.id], trigger.looksAt != nil,
+                latestLook(of: trigger) == first.at
+            {
+                return first.at
+            }
+            _ = latest.popMin()
+        }
+        return nil
+    }
+
+    /// When it wants `timeReached` on the monotonic clock; `nil`: never.
+    package mutating func nextWake() -> Timestamp? {
+        while let first = wakes.min {
+            if triggers[first.id]?.wakesAt == first.at { return first.at }
+            _ = wakes.popMin()
+        }
+        return nil
+    }
+
+    // MARK: - Events
+
+    package mutating func handle(_ event: Event, at now: Moment, into effects: inout Effects) {
+        // The clock may have been ahead when the positions were stored.
+        if seen.map({ now.wall < $0 }) ?? true { clockWasSetBack(at: now) }
+        seen = now.wall
+        switch event {
+        case .started:
+            for id in triggers.keys.sorted() { settle(id, at: now, into: &effects) }
+        case .added(let definition, let stored): add(definition, stored, at: now, into: &effects)
+        case .removed(let id): remove(id, at: now, into: &effects)
+        case .suspensionRequested(let id, let suspension):
+            suspend(id, suspension, at: now, into: &effects)
+        case .timeReached: reach(now, into: &effects)
+        case .occurred(let id, let occurrence):
+            occur(id, occurrence, at: now, into: &effects)
+        case .runEnded(let graph, let name, let round, let outcome):
+            end(graph, outcome, at: now, into: &effects)
+            listen(to: graph, name, round, outcome, at: now, into: &effects)
+        case .submitted(let firing, let graph):
+            submitted(firing, graph, at: now, into: &effects)
+        case .refused(let firing, let reason, let isPermanent):
+            refused(firing, reason, isPermanent: isPermanent, at: now, into: &effects)
+        }
+    }
+
+    private mutating func add(
+        _ definition: Definition,
+        _ stored: StoredTrigger,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard triggers[definition.id] == nil, names[definition.name] == nil else { return }
+        let state = TriggerState(position: now.wall)
+        // A tick at the very time of the addition counts.
+        let trigger = Trigger(definition: definition, stored: stored, state: state)
+        effects.records.append(.added(stored, state))
+        insert(trigger)
+        look(at: definition.id, now, into: &effects)
+    }
+
+    mutating func insert(_ trigger: Trigger) {
+        let definition = trigger.definition
+        triggers[definition.id] = trigger
+        guard !trigger.state.isRemoved else { return }
+        names[definition.name] = definition.id
+        if case .graph(let source) = definition.source {
+            var ids = listeners[source.name] ?? []
+            ids.insert(definition.id, at: ids.firstIndex { $0 > definition.id } ?? ids.count)
+            listeners[source.name] = ids
+        }
+    }
+
+    private mutating func remove(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
+        guard let trigger = triggers[id], !trigger.state.isRemoved else { return }
+        names[trigger.definition.name] = nil
+        if case .graph(let source) = trigger.definition.source {
+            listeners[source.name]?.removeAll { $0 == id }
+            if listeners[source.name]?.isEmpty == true { listeners[source.name] = nil }
+        }
+        guard trigger.definition.hasLastGraph else { return forget(id, into: &effects) }
+        for number in trigger.open where trigger.firings[number]?.status.graph == nil {
+            finish(FiringID(id, number), .dropped, into: &effects)
+        }
+        triggers[id]?.state.isRemoved = true
+        triggers[id]?.state.suspension = nil
+        triggers[id]?.submitting = nil
+        triggers[id]?.retryAt = nil
+        triggers[id]?.tries = 0
+        triggers[id]?.refusals = 0
+        triggers[id]?.nextTick = nil
+        if let state = triggers[id]?.state { effects.records.append(.changed(id, state)) }
+        let occurrence = Occurrence(identity: Self.lastIdentity)
+        append(occurrence, .accepted, to: id, at: now, into: &effects)
+        settle(id, at: now, into: &effects)
+    }
+
+    /// The identity of the firing that submits the last graph.
+    static let lastIdentity = "onRemove"
+
+    /// Removes a trigger and everything that is known of it.
+    mutating func forget(_ id: TriggerID, into effects: inout Effects) {
+        guard let trigger = triggers.removeValue(forKey: id) else { return }
+        for number in trigger.open {
+            if let graph = trigger.firings[number]?.status.graph { runs[graph] = nil }
+        }
+        effects.records.append(.removed(id))
+    }
+
+    private mutating func suspend(
+        _ id: TriggerID,
+        _ suspension: Suspension?,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard var state = triggers[id]?.state, !state.isRemoved, state.suspension != suspension
+        else { return }
+        state.suspension = suspension
+        triggers[id]?.state = state
+        effects.records.append(.changed(id, state))
+        if suspension == nil {
+            triggers[id]?.retryAt = nil
+            triggers[id]?.tries = 0
+            triggers[id]?.refusals = 0
+        }
+        settle(id, at: now, into: &effects)
+        look(at: id, now, into: &effects)
+    }
+
+    // MARK: - Submissions
+
+    /// Releases the firing that waits, if nothing holds it back any more, and submits the next one.
+    mutating func settle(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
+        release(id, at: now, into: &effects)
+        guard var trigger = triggers[id] else { return }
+        defer { schedule(id) }
+        if let retryAt = trigger.retryAt {
+            guard retryAt <= now.monotonic else { return }
+            trigger.retryAt = nil
+        }
+        triggers[id]?.retryAt = nil
+        guard trigger.submitting == nil, trigger.state.suspension == nil,
+            let number = trigger.open.first(where: { trigger.firings[$0]?.status == .accepted }),
+            let firing = trigger.firings[number]
+        else { return }
+        triggers[id]?.submitting = number
+        effects.submissions.append(
+            Submission(
+                firing: firing.id,
+                name: trigger.definition.name,
+                idempotencyKey: firing.id.description,
+                isLast: trigger.state.isRemoved,
+                event: EventText.text(of: firing, trigger.definition)
+            )
+        )
+    }
+
+    private mutating func release(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
+        guard let trigger = triggers[id], let number = trigger.waiting,
+            trigger.state.suspension == nil
+        else { return }
+        if let readyAt = trigger.readyAt, readyAt > now.monotonic { return }
+        triggers[id]?.readyAt = nil
+        if trigger.isRunning {
+            switch trigger.definition.policy.overlap {
+            case .allow: break
+            case .skip: return finish(FiringID(id, number), .skipped, into: &effects)
+            case .queue: return
+            case .cancelRunning: return effects.cancels += runningGraphs(of: trigger)
+            }
+        }
+        change(FiringID(id, number), into: &effects) { $0.status = .accepted }
+    }
+
+    private func runningGraphs(of trigger: Trigger) -> [GraphID] {
+        trigger.open.compactMap { trigger.firings[$0]?.status.graph }
+    }
+
+    private mutating func submitted(
+        _ firing: FiringID,
+        _ graph: GraphID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let id = firing.trigger
+        // benign: the trigger was removed meanwhile.
+        guard let trigger = triggers[id], trigger.submitting == firing.number else { return }
+        triggers[id]?.submitting = nil
+        triggers[id]?.tries = 0
+        triggers[id]?.refusals = 0
+        change(firing, into: &effects) {
+            $0.status = .submitted(graph)
+            $0.data = ""
+            $0.reason = ""
+        }
+        guard !trigger.state.isRemoved else { return forget(id, into: &effects) }
+        runs[graph] = firing
+        settle(id, at: now, into: &effects)
+    }
+
+    private mutating func refused(
+        _ firing: FiringID,
+        _ reason: String,
+        isPermanent: Bool,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let id = firing.trigger
+        guard var trigger = triggers[id], trigger.submitting == firing.number else { return }
+        let reason = reason.prefix(bytes: Limits.triggerReasonBytes)
+        if trigger.firings[firing.number]?.reason != reason {
+            change(firing, into: &effects) { $0.reason = reason }
+        }
+        trigger = triggers[id] ?? trigger
+        trigger.submitting = nil
+        trigger.tries += 1
+        trigger.refusals += isPermanent ? 1 : 0
+        trigger.retryAt = now.monotonic + Self.pause(afterTries: trigger.tries)
+        triggers[id] = trigger
+        if trigger.refusals >= Limits.triggerRefusalsMax {
+            guard !trigger.state.isRemoved else { return forget(id, into: &effects) }
+            let why = "its graph was refused \(trigger.refusals) times in a row: \(reason)"
+            suspend(id, Suspension(by: "operon", reason: why), at: now, into: &effects)
+        }
+        schedule(id)
+    }
+
+    /// One second after the first try, twice as long after each further one, at most five minutes.
+    static func pause(afterTries tries: Int) -> Duration {
+        min(.seconds(1 << min(max(tries, 1) - 1, 9)), .seconds(300))
+    }
+
+    private mutating func end(
+        _ graph: GraphID,
+        _ outcome: OutcomeKind,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard let firing = runs.removeValue(forKey: graph) else { return }
+        finish(firing, .ended(graph, outcome), into: &effects)
+        settle(firing.trigger, at: now, into: &effects)
+    }
+
+    private mutating func listen(
+        to graph: GraphID,
+        _ name: String,
+        _ round: UInt32,
+        _ outcome: OutcomeKind,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        for id in listeners[name] ?? [] {
+            guard case .graph(let source) = triggers[id]?.definition.source,
+                source.outcomes.isEmpty || source.outcomes.contains(outcome)
+            else { continue }
+            let data = "{\"graph\":\(graph),\"round\":\(round),\"outcome\":\"\(outcome)\"}"
+            let occurrence = Occurrence(identity: "\(graph)/\(round)", data: data)
+            occur(id, occurrence, at: now, into: &effects)
+        }
+    }
+
+    // MARK: - Rows
+
+    /// Adds a firing.
+    @discardableResult
+    mutating func append(
+        _ occurrence: Occurrence,
+        _ status: FiringStatus,
+        to id: TriggerID,
+        at now: Moment,
+        into effects: inout Effects
+    ) -> FiringID {
+        forgetOldest(of: id, into: &effects)
+        guard var trigger = triggers[id] else { return FiringID(id, 0) }
+        // Gives up the second reference, so that nothing is copied.
+        triggers[id] = nil
+        trigger.last += 1
+        let firing = FiringID(id, trigger.last)
+        if status == .accepted || status == .waiting { trigger.accepted += 1 }
+        var row = StoredFiring(
+            id: firing,
+            identity: occurrence.identity,
+            plannedAt: occurrence.plannedAt,
+            occurredAt: now.wall,
+            ordinal: trigger.accepted,
+            floor: trigger.floor,
+            status: status
+        )
+        row.count = occurrence.count
+        row.data = status.isFinal ? "" : occurrence.data
+        trigger.firings[trigger.last] = row
+        trigger.identities[occurrence.identity] = trigger.last
+        if status.isFinal {
+            trigger.final.append(trigger.last)
+        } else {
+            trigger.open.append(trigger.last)
+        }
+        triggers[id] = trigger
+        effects.records.append(.firing(row))
+        return firing
+    }
+
+    mutating func change(
+        _ id: FiringID,
+        into effects: inout Effects,
+        _ body: (inout StoredFiring) -> Void
+    ) {
+        guard var row = triggers[id.trigger]?.firings[id.number] else { return }
+        body(&row)
+        triggers[id.trigger]?.firings[id.number] = row
+        effects.records.append(.firing(row))
+    }
+
+    mutating func finish(_ id: FiringID, _ status: FiringStatus, into effects: inout Effects) {
+        change(id, into: &effects) {
+            $0.status = status
+            $0.data = ""
+        }
+        triggers[id.trigger]?.open.removeAll { $0 == id.number }
+        triggers[id.trigger]?.final.append(id.number)
+    }
+
+    private mutating func forgetOldest(of id: TriggerID, into effects: inout Effects) {
+        while let trigger = triggers[id], trigger.final.count >= Limits.triggerFiringsKept,
+            let number = trigger.final.first
+        {
+            triggers[id]?.final.removeFirst()
+            guard let row = triggers[id]?.firings.removeValue(forKey: number) else { continue }
+            triggers[id]?.identities[row.identity] = nil
+            if let planned = row.plannedAt {
+                triggers[id]?.floor = max(trigger.floor ?? planned, planned)
+            }
+            effects.records.append(.firingForgotten(row.id))
+        }
+    }
+}
+
+extension String {
+    /// The beginning of the text, at most so many bytes of whole characters.
+    fileprivate func prefix(bytes: Int) -> String {
+        guard utf8.count > bytes else { return self }
+        var text = ""
+        for character in self {
+            guard text.utf8.count + character.utf8.count <= bytes else { break }
+            text.append(character)
+        }
+        return text
+    }
+}

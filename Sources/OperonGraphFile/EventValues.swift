@@ -1,0 +1,106 @@
+import OperonModel
+
+/// Replaces `${event.…}` in the values that a trigger gives to the parameters of its graph.
+struct EventValues {
+    /// What fired the trigger.
+    let event: Node
+
+    static let root = "event"
+
+    /// Checks that every reference begins with `event`.
+    static func check(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
+        switch node.value {
+        case .null, .bool, .number: return
+        case .sequence(let elements):
+            for element in elements { try check(element, reporting: &fields) }
+        case .mapping(let entries):
+            for entry in entries { try check(entry.value, reporting: &fields) }
+        case .string(let text):
+            guard let pieces = GraphParameters.pieces(of: text) else {
+                return try fields.log.report(
+                    .invalidValue,
+                    at: node.position,
+                    text,
+                    "“${” in \(text.quoted) has no “}”; a literal “${” is written “$${”"
+                )
+            }
+            for case .reference(let name) in pieces where !isEvent(name) {
+                try fields.log.report(
+                    .invalidValue,
+                    at: node.position,
+                    name,
+                    "“${\(name.shortened)}” is no part of what fired the trigger, such as "
+                        + "${event.date}; a literal “${” is written “$${”"
+                )
+            }
+        }
+    }
+
+    private static func isEvent(_ name: String) -> Bool {
+        name == root || name.hasPrefix(root + ".")
+    }
+
+    /// The value with the parts of the event in it.
+    ///
+    /// A text that is one reference and nothing else becomes the value with its type.
+    func expanded(_ node: Node) throws(Stop) -> Node {
+        switch node.value {
+        case .null, .bool, .number: return node
+        case .sequence(let elements):
+            var expanded: [Node] = []
+            for element in elements { expanded.append(try self.expanded(element)) }
+            return Node(.sequence(expanded), at: node.position)
+        case .mapping(let entries):
+            var expanded: [Node.Entry] = []
+            for entry in entries {
+                var entry = entry
+                entry.value = try self.expanded(entry.value)
+                expanded.append(entry)
+            }
+            return Node(.mapping(expanded), at: node.position)
+        case .string(let text):
+            guard let pieces = GraphParameters.pieces(of: text) else { return node }
+            var result = ""
+            for piece in pieces {
+                switch piece {
+                case .literal(let literal): result += literal
+                case .reference(let path):
+                    let value = try part(path)
+                    if pieces.count == 1 { return value }
+                    guard let text = value.text else {
+                        throw Self.problem(path, "is \(value.kindName), which is no text")
+                    }
+                    result += text
+                }
+            }
+            return Node(.string(result), at: node.position)
+        }
+    }
+
+    private func part(_ path: String) throws(Stop) -> Node {
+        var place = event
+        for key in path.split(separator: ".", omittingEmptySubsequences: false).dropFirst() {
+            if let entries = place.entries, let entry = entries.first(where: { $0.key == key }) {
+                place = entry.value
+            } else if let elements = place.elements, let index = Int(key),
+                elements.indices.contains(index)
+            {
+                place = elements[index]
+            } else {
+                throw Self.problem(path, "is not in it")
+            }
+        }
+        return Node(place.value, at: .none)
+    }
+
+    private static func problem(_ path: String, _ why: String) -> Stop {
+        .problem(
+            GraphFileError.Problem(
+                .invalidValue,
+                at: .none,
+                path,
+                "“${\(path.shortened)}” of what fired the trigger \(why)"
+            )
+        )
+    }
+}

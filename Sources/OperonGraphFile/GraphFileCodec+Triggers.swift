@@ -1,0 +1,161 @@
+package import OperonModel
+import OperonPorts
+
+extension GraphFileCodec: TriggerCodec {
+    /// The content type that `encode` writes for a trigger.
+    package static let triggerContentType = "application/json"
+
+    package func encode(_ trigger: TriggerDescription) -> [UInt8] {
+        TriggerText(trigger).bytes
+    }
+
+    package func decodeTrigger(
+        _ bytes: [UInt8],
+        contentType: String
+    ) throws -> TriggerDescription {
+        guard let format = GraphFileFormat(contentType: contentType), format != .jsonLines else {
+            throw GraphFileError(problems: [
+                GraphFileError.Problem(
+                    .unsupported,
+                    at: .none,
+                    contentType,
+                    "\(contentType.quoted) is no trigger: it is application/json or "
+                        + "application/yaml"
+                )
+            ])
+        }
+        return try TriggerFile.read(bytes, file: "trigger", format: format)
+    }
+
+    package func graph(
+        _ graph: TriggerGraph,
+        parameters: String,
+        event: String
+    ) throws -> GraphDescription {
+        let limits = Limits()
+        let bytes = Array(graph.text.utf8)
+        var options = GraphFileOptions(limits: limits, directory: graph.directory)
+        options.readsFiles = false
+        options.expandedBytesMax = min(limits.graphFileBytes, (1 << 20) + 16 * bytes.count)
+        do throws(Stop) {
+            let (event, _) = try JSONReader.value(Array(event.utf8), limits: limits)
+            let (values, _) = try JSONReader.value(Array(parameters.utf8), limits: limits)
+            let expanded = try EventValues(event: event).expanded(values)
+            options.parameters = (expanded.entries ?? []).map { entry in
+                ParameterAssignment(entry, source: "set", directory: graph.directory)
+            }
+        } catch {
+            throw GraphFileError.unfound(error, file: "set")
+        }
+        return try GraphFile.read(
+            bytes: bytes,
+            file: graph.file,
+            format: GraphFileFormat(contentType: graph.contentType),
+            options: options
+        ).graph
+    }
+}
+
+/// A trigger as JSON: every key in one order, and those that have their default left out.
+struct TriggerText {
+    private(set) var bytes: [UInt8] = []
+    private var isFirst = true
+
+    init(_ trigger: TriggerDescription) {
+        open()
+        text("name", trigger.name)
+        key("on")
+        source(trigger.source)
+        isFirst = false
+        key("graph")
+        graph(trigger.graph)
+        isFirst = false
+        if trigger.parameters != "{}" { raw("set", trigger.parameters) }
+        let policy = trigger.policy
+        let usual = TriggerPolicy()
+        if policy.overlap != usual.overlap { text("overlap", policy.overlap.rawValue) }
+        if policy.missed != usual.missed { text("missed", policy.missed.rawValue) }
+        if policy.merge != usual.merge { text("merge", policy.merge.rawValue) }
+        if let window = policy.coalesce { text("coalesce", DurationText.text(window)) }
+        if let until = policy.until { text("until", DateText.text(until)) }
+        if let limit = policy.limit { raw("limit", String(limit)) }
+        if let priority = trigger.priority { text("priority", priority.name) }
+        if let queue = trigger.queue { text("queue", queue) }
+        if let last = trigger.onRemove {
+            key("onRemove")
+            graph(last)
+        }
+        close()
+    }
+
+    private mutating func source(_ source: TriggerSource) {
+        open()
+        key(source.kind)
+        open()
+        switch source {
+        case .every(let every):
+            text("interval", DurationText.text(every.interval))
+            if let start = every.startAt { text("startAt", DateText.text(start)) }
+            if every.leeway > .zero { text("leeway", DurationText.text(every.leeway)) }
+        case .cron(let cron):
+            text("expression", cron.expression.text)
+            text("timezone", cron.timezone)
+            if cron.leeway > .zero { text("leeway", DurationText.text(cron.leeway)) }
+        case .event: break
+        case .graph(let graph):
+            text("name", graph.name)
+            guard !graph.outcomes.isEmpty else { break }
+            let names = graph.outcomes.map { "\"" + $0.name + "\"" }.joined(separator: ",")
+            raw("outcomes", "[" + names + "]")
+        case .webhook(let webhook):
+            text("signature", webhook.signature.rawValue)
+            switch webhook.secret {
+            case .file(let path): text("secretFile", path)
+            case .environment(let name): text("secretEnvironment", name)
+            }
+            if webhook.signature == .stripe {
+                text("tolerance", DurationText.text(webhook.tolerance))
+            }
+            raw("bodyBytes", String(webhook.bodyBytes))
+            raw("perMinute", String(webhook.perMinute))
+        }
+        close()
+        close()
+    }
+
+    private mutating func graph(_ graph: TriggerGraph) {
+        open()
+        text("file", graph.file)
+        text("contentType", graph.contentType)
+        if let directory = graph.directory { text("directory", directory) }
+        text("text", graph.text)
+        close()
+    }
+
+    private mutating func open() {
+        bytes.append(Byte.openBrace)
+        isFirst = true
+    }
+
+    private mutating func close() {
+        bytes.append(Byte.closeBrace)
+        isFirst = false
+    }
+
+    private mutating func key(_ key: String) {
+        if !isFirst { bytes.append(Byte.comma) }
+        isFirst = false
+        JSONString.append(key, to: &bytes)
+        bytes.append(Byte.colon)
+    }
+
+    private mutating func text(_ name: String, _ value: String) {
+        key(name)
+        JSONString.append(value, to: &bytes)
+    }
+
+    private mutating func raw(_ name: String, _ json: String) {
+        key(name)
+        bytes += json.utf8
+    }
+}

@@ -1,0 +1,225 @@
+import OperonCore
+package import OperonModel
+package import OperonPorts
+import OperonSystem
+
+// Triggers.
+extension LocalCoordinator {
+    package func addTrigger(
+        _ body: [UInt8],
+        contentType: String,
+        replace: Bool
+    ) async throws(ClientError) -> TriggerView {
+        let support = try await answers.live { service throws(ClientError) in
+            try service.triggerSupport()
+        }
+        let description: TriggerDescription
+        let zone: TimeZoneRules
+        do {
+            description = try support.codec.decodeTrigger(body, contentType: contentType)
+            zone = try support.zone(of: description)
+            try TriggerCheck.check(description, support.codec, limits)
+        } catch let error as ClientError {
+            throw error
+        } catch {
+            throw ClientError(.invalid, "\(error)")
+        }
+        let text = support.codec.encode(description)
+        let trigger = description
+        let rules = zone
+        return try await answers.change { service throws(ClientError) in
+            try service.add(trigger, body: text, zone: rules, replace: replace, caller)
+        }
+    }
+
+    package func removeTrigger(_ name: String) async throws(ClientError) -> TriggerView {
+        try await answers.change { service throws(ClientError) in
+            try service.remove(trigger: name)
+        }
+    }
+
+    package func triggers() async throws(ClientError) -> [TriggerView] {
+        try await answers.read { $0.triggerViews() }
+    }
+
+    package func trigger(_ name: String) async throws(ClientError) -> TriggerView {
+        try await answers.read { service throws(ClientError) in
+            try service.view(ofTrigger: name)
+        }
+    }
+
+    package func fireTrigger(
+        _ name: String,
+        data: [UInt8],
+        idempotencyKey: String?
+    ) async throws(ClientError) -> FiringView {
+        guard data.count <= Limits.triggerDataBytes else {
+            throw ClientError(
+                .tooLarge,
+                "The data have \(data.count) bytes, and may have \(Limits.triggerDataBytes)."
+            )
+        }
+        if !data.isEmpty {
+            do throws(JSONCheck.Malformed) {
+                try JSONCheck.check(data)
+            } catch {
+                throw ClientError(.invalid, "The data are no JSON: \(error).")
+            }
+        }
+        let identity =
+            idempotencyKey.map { "key:" + TriggerIdentity.bounded(caller + "\u{0}" + $0) }
+            ?? "fire:\(Incarnation.drawn())"
+        let occurrence = TriggerTable.Occurrence(
+            identity: identity,
+            data: String(decoding: data, as: UTF8.self)
+        )
+        return try await answers.change { service throws(ClientError) in
+            guard let description = service.description(ofTrigger: name) else {
+                throw ClientError(.notFound, "There is no trigger “\(name)”.")
+            }
+            guard description.source == .event else {
+                throw ClientError(
+                    .conflict,
+                    "“\(description.source.kind)” fires trigger “\(name)”: only a trigger on "
+                        + "“event” is fired by a client."
+                )
+            }
+            return try service.fire(trigger: name, occurrence)
+        }
+    }
+
+    package func suspendTrigger(
+        _ name: String,
+        _ request: SuspendRequest
+    ) async throws(ClientError) -> TriggerView {
+        let suspension = Suspension(
+            by: caller,
+            reason: request.reason,
+            until: request.until?.time
+        )
+        return try await answers.change { service throws(ClientError) in
+            try service.suspend(trigger: name, suspension)
+        }
+    }
+
+    package func resumeTrigger(_ name: String) async throws(ClientError) -> TriggerView {
+        try await answers.change { service throws(ClientError) in
+            try service.suspend(trigger: name, nil)
+        }
+    }
+
+    package func firings(
+        ofTrigger name: String,
+        limit: Int
+    ) async throws(ClientError) -> [FiringView] {
+        try await answers.read { service throws(ClientError) in
+            try service.firings(ofTrigger: name, limit: limit)
+        }
+    }
+
+    package func nextTicks(
+        ofTrigger name: String,
+        count: Int
+    ) async throws(ClientError) -> [TickView] {
+        try await answers.read { service throws(ClientError) in
+            try service.nextTicks(ofTrigger: name, count: count)
+        }
+    }
+
+    package func explain(trigger name: String) async throws(ClientError) -> TriggerExplanation {
+        try await answers.read { service throws(ClientError) in
+            try service.explanation(ofTrigger: name)
+        }
+    }
+
+    package func deliver(
+        _ delivery: WebhookDelivery,
+        toTrigger name: String
+    ) async throws(ClientError) -> FiringView {
+        let (support, source, wall) = try await answers.live { service throws(ClientError) in
+            let support = try service.triggerSupport()
+            // Nobody without the secret learns which triggers there are.
+            guard case .webhook(let source) = service.description(ofTrigger: name)?.source else {
+                throw WebhookCheck.refusal
+            }
+            return (support, source, service.time.wall())
+        }
+        let identity = try WebhookCheck.check(delivery, source, support, at: wall)
+        let text = try WebhookCheck.data(of: delivery, source)
+        let occurrence = TriggerTable.Occurrence(identity: identity, data: text)
+        return try await answers.change { service throws(ClientError) in
+            try service.admit(webhook: name, perMinute: source.perMinute)
+            return try service.fire(trigger: name, occurrence)
+        }
+    }
+}
+
+enum TriggerIdentity {
+    /// The hash of these bytes, in hexadecimal digits.
+    static func hash(of bytes: [UInt8]) -> String {
+        ContentHash(of: bytes).bytes.map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+
+    /// The text, or its hash if it is too long to be kept.
+    static func bounded(_ text: String) -> String {
+        let isPlain = text.utf8.count <= 200 && text.utf8.allSatisfy { (33...126).contains($0) }
+        return isPlain ? text : hash(of: Array(text.utf8))
+    }
+}
+
+/// Checks what a trigger will submit, as far as that is known when it is added.
+enum TriggerCheck {
+    static func check(
+        _ trigger: TriggerDescription,
+        _ codec: any TriggerCodec,
+        _ limits: Limits
+    ) throws {
+        if let last = trigger.onRemove {
+            try check(try codec.graph(last, parameters: "{}", event: event(of: trigger)), limits)
+        }
+        let graph: GraphDescription
+        do {
+            graph = try codec.graph(
+                trigger.graph,
+                parameters: trigger.parameters,
+                event: event(of: trigger)
+            )
+        } catch {
+            // What the data will be is not known now, so only problems with values are passed over.
+            let lines = "\(error)".split(separator: "\n")
+            let isAboutValues = lines.allSatisfy { $0.hasPrefix("set") }
+            guard trigger.parameters.contains("${event"), isAboutValues else { throw error }
+            return
+        }
+        if case .graph(let source) = trigger.source, source.name == graph.name {
+            throw ClientError(
+                .invalid,
+                "Trigger “\(trigger.name)” waits for the end of graph “\(graph.name)” and submits "
+                    + "a graph of that name: it would fire for ever."
+            )
+        }
+        try check(graph, limits)
+    }
+
+    private static func check(_ graph: GraphDescription, _ limits: Limits) throws {
+        // Dependencies on other graphs are resolved when the graph is submitted.
+        guard
+            !graph.operations.contains(where: { operation in
+                operation.dependencies.contains { $0.name.contains("/") }
+            })
+        else { return }
+        _ = try CompiledGraph.compile(graph, limits: limits)
+    }
+
+    private static func event(of trigger: TriggerDescription) -> String {
+        let name = String(decoding: JSONString.quoted(trigger.name), as: UTF8.self)
+        return """
+            {"trigger":\(name),"source":"\(trigger.source.kind)","firing":1,\
+            "identity":"1970-01-01T00:00:00Z","time":"1970-01-01T00:00:00Z","date":"1970-01-01",\
+            "localTime":"1970-01-01T00:00:00+00:00","count":1,"data":null}
+            """
+    }
+}

@@ -1,0 +1,105 @@
+import DequeModule
+import OperonCore
+import OperonModel
+package import OperonPorts
+
+/// What the coordinator's service keeps for its triggers: the decisions, the descriptions, and what
+/// waits to be submitted.
+struct TriggerShell: Sendable {
+    var table = TriggerTable()
+    /// Only looked up.
+    var descriptions: [TriggerID: TriggerDescription] = [:]
+    /// The number of the last trigger that was added in this epoch.
+    var lastNumber: UInt32 = 0
+    var submissions = Deque<TriggerTable.Submission>()
+    /// Records that the next step of the scheduler stores.
+    var attached: [TriggerRecord] = []
+    /// Runs that a newer firing replaces.
+    var cancels: [GraphID] = []
+    /// Limits of webhooks. Only looked up.
+    var buckets: [TriggerID: RequestBucket] = [:]
+    /// Whether ticks fire and graphs are submitted.
+    var hasStarted = false
+    var alarm = Alarm<Timestamp>()
+    var dateAlarm = Alarm<WallTime>()
+    let signal = Signal()
+    /// `nil`: this coordinator has no triggers.
+    let support: TriggerSupport?
+
+    init(_ support: TriggerSupport?) { self.support = support }
+}
+
+/// What a coordinator needs from outside for its triggers.
+package struct TriggerSupport: Sendable {
+    package let codec: any TriggerCodec
+    package let zones: TimeZoneDirectory
+    /// Variables that hold secrets of webhooks.
+    package let environment: [String: String]
+
+    package init(
+        codec: any TriggerCodec,
+        zones: TimeZoneDirectory,
+        environment: [String: String] = [:]
+    ) {
+        self.codec = codec
+        self.zones = zones
+        self.environment = environment
+    }
+
+    /// The rules of the zone in which a trigger ticks.
+    func zone(
+        of description: TriggerDescription
+    ) throws(TimeZoneDirectory.Problem) -> TimeZoneRules {
+        guard case .cron(let source) = description.source else { return .utc }
+        return try zones.zone(source.timezone)
+    }
+
+    /// The triggers of a store.
+    ///
+    /// - Throws: `StoreError.damaged` for triggers that make no sense.
+    func restore(_ rows: [RestoredTrigger]) throws -> TriggerShell {
+        var shell = TriggerShell(self)
+        var restored: [(row: RestoredTrigger, definition: TriggerTable.Definition)] = []
+        for row in rows {
+            let stored = row.trigger
+            let description: TriggerDescription
+            do {
+                description = try codec.decodeTrigger(
+                    stored.body,
+                    contentType: "application/json"
+                )
+            } catch {
+                throw StoreError(
+                    .damaged,
+                    "Trigger “\(stored.name)” in the store cannot be read: \(error)."
+                )
+            }
+            var rules = TimeZoneRules.utc
+            var problem = ""
+            do throws(TimeZoneDirectory.Problem) {
+                rules = try zone(of: description)
+            } catch {
+                problem = "\(error)."
+            }
+            var definition = TriggerTable.Definition(
+                stored.id,
+                description,
+                zone: rules,
+                addedAt: stored.addedAt
+            )
+            if !problem.isEmpty {
+                definition.problem = problem
+                // A tick at the wrong hour would be worse than none.
+                definition.schedule = .none
+            }
+            shell.descriptions[stored.id] = description
+            restored.append((row, definition))
+        }
+        do throws(RestoreError) {
+            shell.table = try TriggerTable(restoring: restored)
+        } catch {
+            throw StoreError(.damaged, "The triggers of the store do not fit together: \(error).")
+        }
+        return shell
+    }
+}

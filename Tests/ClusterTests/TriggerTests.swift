@@ -1,0 +1,228 @@
+import ClusterKit
+import Crypto
+import Foundation
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonTesting
+import Testing
+
+struct TriggerTests {
+    private static let graph = """
+        name: report
+        parameters:
+          day: { type: string, default: none }
+        operations:
+          a: { run: "echo $day" }
+        """
+
+    private func trigger(_ name: String, _ on: String, _ more: String = "") -> [UInt8] {
+        let text = String(decoding: JSONString.quoted(Self.graph), as: UTF8.self)
+        return Array("{\"name\":\"\(name)\",\"on\":\(on),\"graph\":{\"text\":\(text)}\(more)}".utf8)
+    }
+
+    private func add(
+        _ client: any CoordinatorClient,
+        _ name: String,
+        _ on: String,
+        _ more: String = "",
+        replace: Bool = false
+    ) async throws(ClientError) -> TriggerView {
+        try await client.addTrigger(
+            trigger(name, on, more),
+            contentType: "application/json",
+            replace: replace
+        )
+    }
+
+    /// Returns once so many graphs have been submitted.
+    private func waitForGraphs(_ cluster: TestCluster, _ count: Int) async throws {
+        var left = count
+        for try await event in try await cluster.client.events(after: 0, graph: nil) {
+            guard case .event(let view) = event, view.kind == .graphSubmitted else { continue }
+            left -= 1
+            if left == 0 { return }
+        }
+    }
+
+    @Test func `an event submits a graph with what fired it`() async throws {
+        try await TestCluster.run { cluster in
+            _ = try await add(
+                cluster.client,
+                "e",
+                "{\"event\":{}}",
+                ",\"set\":{\"day\":\"${event.data.day}\"},\"queue\":\"q\",\"priority\":\"high\""
+            )
+            let firing = try await cluster.client.fireTrigger(
+                "e",
+                data: Array("{\"day\":\"Mon\"}".utf8),
+                idempotencyKey: "k"
+            )
+            #expect(firing.number == 1 && firing.isRepeated == nil)
+            try await waitForGraphs(cluster, 1)
+
+            let graph = try await cluster.client.graph("report")
+            #expect(graph.submittedBy == "trigger/e")
+            let operation = try await cluster.client.operation(
+                OperationSelector(graph: "report", operation: "a")
+            ).operation
+            #expect(operation.queue == "q" && operation.priority == .high)
+            let again = try await cluster.client.fireTrigger(
+                "e",
+                data: [],
+                idempotencyKey: "k"
+            )
+            #expect(again.number == 1 && again.isRepeated == true && again.graph == graph.id)
+            #expect(try await cluster.client.graphs(GraphQuery()).graphs.count == 1)
+        }
+    }
+
+    @Test func `ticks submit graphs as time passes, and the end of each is noted`() async throws {
+        let clock = ManualClock()
+        var options = TestCluster.Options()
+        options.clock = clock
+        options.holdsAll = false
+        try await TestCluster.run(options) { cluster in
+            _ = try await add(cluster.client, "t", "{\"every\":\"60s\"}")
+            #expect(try await cluster.client.nextTicks(ofTrigger: "t", count: 3).count == 3)
+            clock.advance(by: .seconds(60))
+            try await waitForGraphs(cluster, 1)
+            let firing = try await cluster.client.firings(ofTrigger: "t", limit: 1)[0]
+            #expect(firing.status == "submitted" || firing.status == "ended")
+            let graphs = try await cluster.client.graphs(GraphQuery()).graphs
+            #expect(graphs.map(\.submittedBy) == ["trigger/t"])
+        }
+    }
+
+    @Test func `the same trigger again has no effect, and another of its name is refused`()
+        async throws
+    {
+        try await TestCluster.run { cluster in
+            let first = try await add(cluster.client, "e", "{\"event\":{}}")
+            #expect(try await add(cluster.client, "e", "{\"event\":{}}") == first)
+            await #expect(throws: ClientError.self) {
+                _ = try await add(cluster.client, "e", "{\"every\":\"5s\"}")
+            }
+            let other = try await add(cluster.client, "e", "{\"every\":\"5s\"}", replace: true)
+            #expect(other.source == "every")
+            let removed = try await cluster.client.removeTrigger("e")
+            #expect(removed.name == "e")
+            #expect(try await cluster.client.triggers().isEmpty)
+        }
+    }
+
+    @Test func `a webhook needs a valid signature`() async throws {
+        try await TestCluster.run { cluster in
+            let on = """
+                {"webhook":{"signature":"github","secretEnvironment":"OPERON_WEBHOOK_TEST",\
+                "perMinute":2}}
+                """
+            _ = try await add(cluster.client, "h", on)
+            let body = Array("{\"ref\":\"main\"}".utf8)
+            let key = SymmetricKey(data: Array(TestCluster.webhookSecret.utf8))
+            let code = HMAC<SHA256>.authenticationCode(for: body, using: key)
+                .map { String(format: "%02x", $0) }.joined()
+            func deliver(
+                _ signature: String,
+                _ id: String,
+                _ bytes: [UInt8],
+                to name: String = "h"
+            ) async throws -> FiringView {
+                let delivery = WebhookDelivery(signature: signature, delivery: id, body: bytes)
+                return try await cluster.client.deliver(delivery, toTrigger: name)
+            }
+            #expect(try await deliver("sha256=" + code, "1", body).number == 1)
+            #expect(try await deliver("sha256=" + code, "1", body).isRepeated == true)
+            for (signature, bytes, name) in [
+                ("sha256=" + code, body + [32], "h"),
+                ("sha256=" + code.dropLast() + "0g", body, "h"),
+                (code, body, "h"), ("", body, "h"), ("sha256=", body, "h"),
+                ("sha256=" + code, body, "other"),
+            ] {
+                do {
+                    _ = try await deliver(signature, "2", bytes, to: name)
+                    Issue.record("“\(signature)” was taken")
+                } catch let error as ClientError {
+                    #expect(error.code == .unauthorized)
+                }
+            }
+            do {
+                _ = try await deliver("sha256=" + code, "3", body)
+                Issue.record("more than two requests in a minute were taken")
+            } catch let error as ClientError {
+                #expect(error.code == .unavailable)
+            }
+        }
+    }
+
+    @Test func `a Stripe signature counts for a time only`() async throws {
+        let clock = ManualClock()
+        var options = TestCluster.Options()
+        options.clock = clock
+        try await TestCluster.run(options) { cluster in
+            let on = """
+                {"webhook":{"signature":"stripe","secretEnvironment":"OPERON_WEBHOOK_TEST"}}
+                """
+            _ = try await add(cluster.client, "h", on)
+            let now = clock.source.wall().nanosecondsSince1970 / 1_000_000_000
+            let key = SymmetricKey(data: Array(TestCluster.webhookSecret.utf8))
+            func deliver(at time: Int64) async throws(ClientError) -> FiringView {
+                let signed = Array("\(time).{}".utf8)
+                let code = HMAC<SHA256>.authenticationCode(for: signed, using: key)
+                    .map { String(format: "%02x", $0) }.joined()
+                let signature = "t=\(time),v1=" + String(repeating: "0", count: 64) + ",v1=" + code
+                let delivery = WebhookDelivery(
+                    signature: signature,
+                    delivery: "",
+                    body: Array("{}".utf8)
+                )
+                return try await cluster.client.deliver(delivery, toTrigger: "h")
+            }
+            #expect(try await deliver(at: now - 299).number == 1)
+            #expect(try await deliver(at: now - 299).isRepeated == true)
+            for time in [now - 301, now + 301, -1, Int64.max] {
+                await #expect(throws: ClientError.self) { _ = try await deliver(at: time) }
+            }
+        }
+    }
+
+    @Test func `the end of a graph fires the triggers that wait for it`() async throws {
+        try await TestCluster.run { cluster in
+            _ = try await add(
+                cluster.client,
+                "after",
+                "{\"graph\":{\"name\":\"build\",\"outcomes\":[\"failed\"]}}"
+            )
+            var build = GraphDescription(name: "build")
+            build.operations = [OperationDescription(name: "x", work: .nothing)]
+            let id = try await cluster.client.submit(Submission(graph: build)).id
+            let operation = OperationID(graph: GraphID(rawValue: id), index: 0)
+            try await cluster.gates.open(operation, .failed(.exit(code: 1)))
+            try await waitForGraphs(cluster, 2)
+            #expect(try await cluster.client.graph("report").submittedBy == "trigger/after")
+        }
+    }
+
+    @Test(arguments: [
+        ("{\"every\":\"500ms\"}", "1s or more"), ("{\"cron\":\"61 * * * *\"}", "minute “61”"),
+        ("{\"cron\":\"* * * * *\",\"timezone\":\"Europe/Berln\"}", "no time zone “Europe/Berln”"),
+        ("{\"cron\":\"* * * * *\",\"timezone\":\"../../etc/passwd\"}", "no name of a time zone"),
+        ("{\"graph\":\"report\"}", "it would fire for ever"),
+        ("{\"event\":{},\"every\":\"5s\"}", "exactly one of"),
+        (
+            "{\"webhook\":{\"signature\":\"github\",\"secretEnvironment\":\"HOME\"}}",
+            "OPERON_WEBHOOK_"
+        ),
+    ])
+    func `a wrong trigger is refused with a reason`(on: String, why: String) async throws {
+        try await TestCluster.run { cluster in
+            do throws(ClientError) {
+                _ = try await add(cluster.client, "t", on)
+                Issue.record("\(on) was taken")
+            } catch {
+                #expect(error.code == .invalid && error.message.contains(why), "\(error)")
+            }
+            #expect(try await cluster.client.triggers().isEmpty)
+        }
+    }
+}

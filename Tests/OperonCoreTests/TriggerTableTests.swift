@@ -1,0 +1,289 @@
+import OperonCore
+import OperonModel
+import Testing
+
+struct TriggerTableTests {
+    @Test func `an interval submits once at each tick`() {
+        var bench = TriggerBench()
+        let id = bench.add("tick", .every(60))
+
+        bench.pass(.seconds(59))
+        #expect(bench.submissions.isEmpty)
+        bench.pass(.seconds(1))
+        #expect(bench.submitAll().count == 1)
+        bench.handle(.timeReached)
+        bench.pass(.seconds(59))
+        #expect(bench.submissions.isEmpty)
+        bench.pass(.seconds(1))
+        #expect(bench.submitAll().count == 1)
+        #expect(bench.statuses(id) == ["submitted", "submitted"])
+    }
+
+    @Test func `triggers within one another's leeway fire together`() {
+        var bench = TriggerBench()
+        bench.add("a", .every(60, leeway: .seconds(20)))
+        bench.pass(.seconds(10))
+        bench.add("b", .every(60))
+
+        #expect(bench.table.nextDate() == bench.moment.wall + .seconds(60))
+        bench.pass(.seconds(60))
+        #expect(bench.submitAll().count == 2)
+    }
+
+    @Test(arguments: [(MissedTicks.skip, 0), (.once, 1), (.all, 5)])
+    func `ticks that came while the trigger was suspended are missed`(
+        missed: MissedTicks,
+        count: Int
+    ) {
+        var bench = TriggerBench()
+        let id = bench.add("tick", .every(600)) { $0.policy.missed = missed }
+        bench.handle(.suspensionRequested(id, Suspension(reason: "test")))
+
+        bench.pass(.seconds(5 * 600 + 300))
+        #expect(bench.submissions.isEmpty)
+        bench.handle(.suspensionRequested(id, nil))
+        #expect(bench.submitAll().count == count)
+        bench.pass(.seconds(300))
+        #expect(bench.submitAll().count == 1, "the next tick comes on time")
+    }
+
+    @Test func `a suspension ends at its time`() {
+        var bench = TriggerBench()
+        let id = bench.add("tick", .every(60)) { $0.policy.missed = .skip }
+        let until = bench.moment.wall + .seconds(90)
+        bench.handle(.suspensionRequested(id, Suspension(until: until)))
+
+        bench.pass(.seconds(60))
+        #expect(bench.submissions.isEmpty && bench.table.nextDate() == until)
+        bench.pass(.seconds(60))
+        #expect(bench.submitAll().count == 1)
+    }
+
+    @Test func `a tick that fired ahead of a clock does not fire again when it is set back`() throws
+    {
+        var bench = TriggerBench()
+        bench.add("tick", .every(60))
+        bench.pass(.seconds(60))
+        bench.setClock(by: .seconds(120))
+        #expect(bench.submitAll().count == 2, "one tick, and one for the two missed ones")
+
+        bench.setClock(by: .seconds(-150))
+        try bench.restart()
+        #expect(bench.submitAll().isEmpty)
+        bench.pass(.seconds(30))
+        #expect(bench.submitAll().isEmpty, "the first tick has fired")
+        bench.pass(.seconds(60))
+        #expect(bench.submitAll().count == 1, "the second one had only been passed over")
+        bench.pass(.seconds(60))
+        #expect(bench.submitAll().isEmpty, "the third one has fired")
+        bench.pass(.seconds(60))
+        #expect(bench.submitAll().count == 1)
+    }
+
+    @Test func `a clock that was a year ahead for a moment stops no trigger`() throws {
+        var bench = TriggerBench()
+        bench.add("tick", .every(60))
+        bench.setClock(by: .seconds(365 * 86_400))
+        bench.submitAll()
+        try bench.restart()
+        bench.setClock(by: .seconds(-365 * 86_400))
+        bench.pass(.seconds(60))
+        #expect(bench.submitAll().count == 1)
+    }
+
+    @Test func `a firing is submitted again after a restart, with the same key`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event)
+        bench.occur(id, "a", "1")
+        let key = bench.submissions.first?.idempotencyKey
+
+        try bench.restart()
+        #expect(bench.submissions.map(\.idempotencyKey) == [key])
+        #expect(bench.submissions.first?.event.contains("\"data\":1}") == true)
+        bench.submitAll()
+        try bench.restart()
+        #expect(bench.submissions.isEmpty)
+        bench.occur(id, "a", "1")
+        #expect(bench.answer == .again(FiringID(id, 1)))
+    }
+
+    @Test func `an identity stays known for the last two hundred firings`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event)
+        for number in 0...Limits.triggerFiringsKept {
+            bench.occur(id, "\(number)")
+            for graph in bench.submitAll() { bench.end(graph) }
+        }
+        bench.occur(id, "1")
+        #expect(bench.answer == .again(FiringID(id, 2)))
+        bench.occur(id, "0")
+        #expect(bench.answer == .accepted(FiringID(id, 202)))
+        #expect(bench.stored[id]?.firings.count == Limits.triggerFiringsKept + 1)
+    }
+
+    @Test func `overlap skip submits nothing while a run has not ended`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) { $0.policy.overlap = .skip }
+        bench.occur(id, "a")
+        let graph = bench.submitAll()[0]
+        bench.occur(id, "b")
+        #expect(bench.submitAll().isEmpty && bench.statuses(id) == ["submitted", "skipped"])
+        bench.end(graph)
+        bench.occur(id, "c")
+        #expect(bench.submitAll().count == 1)
+    }
+
+    @Test(arguments: [
+        (EventMerge.add, "7"), (.or, "7"), (.replace, "4"), (.collect, "[1,2,4]"),
+    ])
+    func `overlap queue merges what fires during a run`(merge: EventMerge, data: String) throws {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) {
+            $0.policy.overlap = .queue
+            $0.policy.merge = merge
+        }
+        bench.occur(id, "first", "16")
+        let graph = bench.submitAll()[0]
+        for (identity, data) in [("a", "1"), ("b", "2"), ("c", "4")] {
+            bench.occur(id, identity, data)
+        }
+        #expect(bench.submitAll().isEmpty)
+        #expect(bench.statuses(id) == ["submitted", "waiting", "merged", "merged"])
+
+        try bench.restart()
+        #expect(bench.submissions.isEmpty)
+        bench.end(graph)
+        #expect(bench.submissions.first?.event.hasSuffix("\"count\":3,\"data\":\(data)}") == true)
+        bench.occur(id, "b", "2")
+        #expect(bench.answer == .again(FiringID(id, 3)))
+    }
+
+    @Test func `overlap cancelRunning cancels the run and submits when it has ended`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) { $0.policy.overlap = .cancelRunning }
+        bench.occur(id, "a")
+        let graph = bench.submitAll()[0]
+        bench.occur(id, "b")
+        #expect(bench.cancels == [graph] && bench.submitAll().isEmpty)
+        bench.end(graph, .cancelled)
+        #expect(bench.submitAll().count == 1)
+    }
+
+    @Test func `what occurs within the window is one firing`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) {
+            $0.policy.coalesce = .seconds(10)
+            $0.policy.merge = .add
+        }
+        bench.occur(id, "a", "1")
+        bench.pass(.seconds(9))
+        bench.occur(id, "b", "2")
+        #expect(bench.submissions.isEmpty)
+        #expect(bench.table.nextWake() == bench.moment.monotonic + .seconds(1))
+        bench.pass(.seconds(1))
+        #expect(bench.submissions.first?.event.hasSuffix("\"data\":3}") == true)
+    }
+
+    @Test func `data that cannot be merged are refused, and nothing changes`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) { $0.policy.merge = .add }
+        bench.handle(.suspensionRequested(id, Suspension()))
+        for data in ["", "\"x\"", "1.5", "9223372036854775808", "+1"] {
+            bench.occur(id, data, data)
+            guard case .refused(.data) = bench.answer else {
+                Issue.record("“\(data)” was taken")
+                continue
+            }
+        }
+        bench.occur(id, "max", "9223372036854775807")
+        bench.occur(id, "more", "1")
+        #expect(bench.answer == .refused(.data("the sum does not fit into 64 bits")))
+        #expect(bench.stored[id]?.firings.count == 1)
+    }
+
+    @Test func `a trigger stops at its limit and at its end`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) { $0.policy.limit = 2 }
+        for identity in ["a", "b", "c"] { bench.occur(id, identity) }
+        #expect(bench.answer == .refused(.ended))
+        let end = bench.moment.wall + .seconds(150)
+        bench.add("tick", .every(60)) { $0.policy.until = end }
+        bench.submitAll()
+        for _ in 0..<5 { bench.pass(.seconds(60)) }
+        #expect(bench.submitAll().count == 1, "its second tick, after the first one")
+        #expect(bench.table.nextDate() == nil)
+    }
+
+    @Test func `a refused graph is tried again with pauses, then the trigger is suspended`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event)
+        bench.occur(id, "a")
+        for number in 1...Limits.triggerRefusalsMax {
+            #expect(bench.submissions.count == 1, "try \(number)")
+            let next = bench.submissions.removeFirst()
+            bench.handle(.refused(next.firing, reason: "no such file", isPermanent: true))
+            let wake = bench.table.nextWake()
+            guard number < Limits.triggerRefusalsMax else { continue }
+            #expect(wake == bench.moment.monotonic + .seconds(min(300, 1 << (number - 1))))
+            bench.pass(.seconds(300))
+        }
+        let summary = bench.table.summary(of: id, at: bench.moment.wall)
+        #expect(summary?.status == .suspended)
+        #expect(summary?.suspension?.reason.contains("10 times in a row: no such file") == true)
+        #expect(bench.table.nextWake() == nil)
+
+        bench.handle(.suspensionRequested(id, nil))
+        #expect(bench.submitAll().count == 1, "what was accepted is not lost")
+    }
+
+    @Test func `a passing refusal never suspends`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event)
+        bench.occur(id, "a")
+        for _ in 0..<30 {
+            let next = bench.submissions.removeFirst()
+            bench.handle(.refused(next.firing, reason: "the disk is full", isPermanent: false))
+            bench.pass(.seconds(300))
+        }
+        #expect(bench.submitAll().count == 1)
+    }
+
+    @Test func `the end of a graph of a name fires once for each round`() {
+        var bench = TriggerBench()
+        let source = GraphSource(name: "build", outcomes: [.failed, .cancelled])
+        let id = bench.add("after", .graph(source))
+        let graph = GraphID(rawValue: 1_000)
+        bench.handle(.runEnded(graph, name: "build", round: 0, .succeeded))
+        bench.handle(.runEnded(graph, name: "other", round: 0, .failed))
+        #expect(bench.submissions.isEmpty)
+        bench.handle(.runEnded(graph, name: "build", round: 1, .failed))
+        bench.handle(.runEnded(graph, name: "build", round: 1, .failed))
+        bench.handle(.runEnded(graph, name: "build", round: 2, .failed))
+        #expect(bench.submitAll().count == 2)
+        #expect(bench.statuses(id).count == 2)
+    }
+
+    @Test func `a removed trigger submits its last graph and nothing else`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("tick", .every(60)) { $0.onRemove = $0.graph }
+        bench.pass(.seconds(60))
+        bench.handle(.removed(id))
+        #expect(bench.table.id(of: "tick") == nil)
+        try bench.restart()
+        #expect(bench.submissions.map(\.isLast) == [true])
+        bench.pass(.seconds(600))
+        #expect(bench.submitAll().count == 1)
+        #expect(bench.stored.isEmpty && bench.table.count == 0)
+    }
+
+    @Test func `a store with rows that contradict one another is refused`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event)
+        bench.occur(id, "a")
+        bench.occur(id, "b")
+        var row = try #require(bench.stored[id])
+        row.firings[1].identity = "a"
+        bench.stored[id] = row
+        #expect(throws: RestoreError.self) { try bench.restart() }
+    }
+}
