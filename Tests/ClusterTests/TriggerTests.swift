@@ -4,6 +4,7 @@ import Foundation
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTesting
 import Testing
 
@@ -27,7 +28,7 @@ struct TriggerTests {
         _ on: String,
         _ more: String = "",
         replace: Bool = false
-    ) async throws(ClientError) -> TriggerView {
+    ) async throws -> TriggerView {
         try await client.addTrigger(
             trigger(name, on, more),
             contentType: "application/json",
@@ -39,7 +40,9 @@ struct TriggerTests {
     private func waitForGraphs(_ cluster: TestCluster, _ count: Int) async throws {
         var left = count
         for try await event in try await cluster.client.events(after: 0, graph: nil) {
-            guard case .event(let view) = event, view.kind == .graphSubmitted else { continue }
+            guard case .event(let view) = event, view.kind.rawValue == "graphSubmitted" else {
+                continue
+            }
             left -= 1
             if left == 0 { return }
         }
@@ -166,7 +169,7 @@ struct TriggerTests {
             _ = try await add(cluster.client, "h", on)
             let now = clock.source.wall().nanosecondsSince1970 / 1_000_000_000
             let key = SymmetricKey(data: Array(TestCluster.webhookSecret.utf8))
-            func deliver(at time: Int64) async throws(ClientError) -> FiringView {
+            func deliver(at time: Int64) async throws -> FiringView {
                 let signed = Array("\(time).{}".utf8)
                 let code = HMAC<SHA256>.authenticationCode(for: signed, using: key)
                     .map { String(format: "%02x", $0) }.joined()
@@ -197,7 +200,7 @@ struct TriggerTests {
             build.operations = [OperationDescription(name: "x", work: .nothing)]
             let id = try await cluster.client.submit(Submission(graph: build)).id
             let operation = OperationID(graph: GraphID(rawValue: id), index: 0)
-            try await cluster.gates.open(operation, .failed(.exit(code: 1)))
+            _ = try await cluster.gates.open(operation, .failed(.exit(code: 1)))
             try await waitForGraphs(cluster, 2)
             #expect(try await cluster.client.graph("report").submittedBy == "trigger/after")
         }
@@ -216,10 +219,10 @@ struct TriggerTests {
     ])
     func `a wrong trigger is refused with a reason`(on: String, why: String) async throws {
         try await TestCluster.run { cluster in
-            do throws(ClientError) {
+            do {
                 _ = try await add(cluster.client, "t", on)
                 Issue.record("\(on) was taken")
-            } catch {
+            } catch let error as ClientError {
                 #expect(error.code == .invalid && error.message.contains(why), "\(error)")
             }
             #expect(try await cluster.client.triggers().isEmpty)

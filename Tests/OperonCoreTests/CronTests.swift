@@ -49,12 +49,12 @@ struct CronTests {
         let fixture = try Fixture()
         let berlin = try #require(fixture.zones["Europe/Berlin"])
         var draw = SeededGenerator(seed: 7)
-        for count in 0..<berlin.count {
+        for count in stride(from: 0, to: berlin.count, by: 7) {
             #expect(throws: TimeZoneRules.Problem.self) {
                 _ = try TimeZoneRules(tzif: Array(berlin[..<count]))
             }
         }
-        for _ in 0..<20_000 {
+        for _ in 0..<2_000 {
             var bytes = berlin
             for _ in 0...(draw.next() % 4) {
                 bytes[Int(draw.next() % UInt64(bytes.count))] = UInt8(

@@ -118,7 +118,7 @@ struct TriggerTableTests {
         #expect(bench.answer == .again(FiringID(id, 2)))
         bench.occur(id, "0")
         #expect(bench.answer == .accepted(FiringID(id, 202)))
-        #expect(bench.stored[id]?.firings.count == Limits.triggerFiringsKept + 1)
+        #expect(bench.stored[id]?.firings.count == Limits.triggerFiringsKept)
     }
 
     @Test func `overlap skip submits nothing while a run has not ended`() {
@@ -210,7 +210,7 @@ struct TriggerTableTests {
         bench.add("tick", .every(60)) { $0.policy.until = end }
         bench.submitAll()
         for _ in 0..<5 { bench.pass(.seconds(60)) }
-        #expect(bench.submitAll().count == 1, "its second tick, after the first one")
+        #expect(bench.submitAll().count == 2, "the ticks after one and two minutes")
         #expect(bench.table.nextDate() == nil)
     }
 

@@ -67,7 +67,10 @@ extension LocalCoordinator {
             }
         }
         let identity =
-            idempotencyKey.map { "key:" + TriggerIdentity.bounded(caller + "\u{0}" + $0) }
+            idempotencyKey.map { key in
+                // Equal keys of two clients do not collide: only texts without NUL stay as they are.
+                "key:" + TriggerIdentity.bounded(caller.isEmpty ? key : caller + "\u{0}" + key)
+            }
             ?? "fire:\(Incarnation.drawn())"
         let occurrence = TriggerTable.Occurrence(
             identity: identity,
@@ -165,7 +168,8 @@ enum TriggerIdentity {
 
     /// The text, or its hash if it is too long to be kept.
     static func bounded(_ text: String) -> String {
-        let isPlain = text.utf8.count <= 200 && text.utf8.allSatisfy { (33...126).contains($0) }
+        let most = Limits.triggerIdentityBytes - 16
+        let isPlain = text.utf8.count <= most && text.utf8.allSatisfy { (33...126).contains($0) }
         return isPlain ? text : hash(of: Array(text.utf8))
     }
 }
