@@ -13,8 +13,8 @@ struct Operon: AsyncParsableCommand {
             wrong, or the request was refused; 3 none failed, but one was cancelled; 4 a wait \
             timed out; 5 the broker or the coordinator cannot be reached; 6 there is no such \
             graph, operation, queue, key, trigger or worker; 7 none failed or was cancelled, but \
-            one was skipped because a dependency did not succeed; 8 another coordinator holds the prefix \
-            or the store; 130, 143 ended by SIGINT, SIGTERM.
+            one was skipped because a dependency did not succeed; 8 another coordinator holds the \
+            prefix or the store; 130, 143 ended by SIGINT, SIGTERM.
             """,
         version: Version.text,
         groupedSubcommands: [

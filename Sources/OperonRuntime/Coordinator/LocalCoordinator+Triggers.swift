@@ -68,7 +68,7 @@ extension LocalCoordinator {
         }
         let identity =
             idempotencyKey.map { key in
-                // Equal keys of two clients do not collide: only texts without NUL stay as they are.
+                // Equal keys of two clients do not collide: a text with NUL is hashed.
                 "key:" + TriggerIdentity.bounded(caller.isEmpty ? key : caller + "\u{0}" + key)
             }
             ?? "fire:\(Incarnation.drawn())"
