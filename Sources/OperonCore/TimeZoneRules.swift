@@ -71,6 +71,10 @@ package struct TimeZoneRules: Hashable, Sendable {
         guard kinds.allSatisfy({ $0 < types.count }) else {
             throw Problem(description: "a change names an offset that is not there")
         }
+        // RFC 8536, 3.2: changes should not be before -2**59; nothing here comes near that.
+        guard changes.allSatisfy({ abs($0 / 2) <= 1 << 58 }) else {
+            throw Problem(description: "a change in it is too far away")
+        }
         guard zip(changes, changes.dropFirst()).allSatisfy({ $0 < $1 }) else {
             throw Problem(description: "its changes are not in order")
         }

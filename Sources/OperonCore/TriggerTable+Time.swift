@@ -4,18 +4,23 @@ package import OperonModel
 // Ticks, and when triggers are looked at.
 extension TriggerTable {
     mutating func reach(_ now: Moment, into effects: inout Effects) {
+        // Taken out first: whatever a trigger wants next, it gets one turn.
+        var due: [TriggerID] = []
         while let first = dates.min, first.at <= now.wall {
             _ = dates.popMin()
             guard triggers[first.id]?.looksAt == first.at else { continue }
             triggers[first.id]?.looksAt = nil
-            look(at: first.id, now, into: &effects)
+            due.append(first.id)
         }
+        for id in due { look(at: id, now, into: &effects) }
+        var awake: [TriggerID] = []
         while let first = wakes.min, first.at <= now.monotonic {
             _ = wakes.popMin()
             guard triggers[first.id]?.wakesAt == first.at else { continue }
             triggers[first.id]?.wakesAt = nil
-            settle(first.id, at: now, into: &effects)
+            awake.append(first.id)
         }
+        for id in awake { settle(id, at: now, into: &effects) }
     }
 
     /// The clock was set back: ticks that fired before their time do not fire again, but ticks that
@@ -52,7 +57,12 @@ extension TriggerTable {
             through: end,
             last: Limits.triggerMissedMax
         ).filter { trigger.identities[Self.identity(of: $0)] == nil }
-        guard let last = due.last else { return }
+        guard let last = due.last else {
+            // Whatever was due has fired before the clock was set back.
+            triggers[id]?.state.position = end
+            triggers[id]?.nextTick = nil
+            return
+        }
         let isOnTime = now.wall - last <= Limits.triggerLatenessMax + definition.leeway
         var isDecided = false
         switch definition.policy.missed {

@@ -109,6 +109,9 @@ extension TriggerTable {
             let text = "Its last firing was skipped, because a run had not ended."
             add("skipped", text)
         }
+        if let last = trigger.firings[trigger.last], last.status == .refused {
+            add("refused", "Its last firing was given up: \(last.reason)")
+        }
         guard reasons.isEmpty || trigger.open.isEmpty else { return reasons }
         switch definition.source {
         case .every, .cron:
@@ -151,7 +154,7 @@ extension TriggerTable {
         case .submitted(let graph):
             guard trigger.definition.policy.overlap != .allow else { return }
             add("running", "Graph \(graph), its last run, has not ended.", nil, graph)
-        case .merged, .ended, .skipped, .dropped: return
+        case .merged, .ended, .skipped, .dropped, .refused: return
         }
     }
 }

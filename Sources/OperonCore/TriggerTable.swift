@@ -33,7 +33,7 @@ package struct TriggerTable: Sendable {
     package struct Definition: Hashable, Sendable {
         package var id: TriggerID
         package var name: String
-        package var source: TriggerSource
+        package var source: FiringSource
         package var schedule: TriggerSchedule
         package var policy: TriggerPolicy
         package var hasLastGraph: Bool
@@ -148,6 +148,8 @@ package struct TriggerTable: Sendable {
         var retryAt: Timestamp?
         var tries = 0
         var refusals = 0
+        /// Firings that were given up since one was submitted.
+        var refused = 0
         /// The waiting firing collects until this time.
         var readyAt: Timestamp?
         /// The times under which it is in the queues.
@@ -288,6 +290,7 @@ package struct TriggerTable: Sendable {
         triggers[id]?.state.suspension = nil
         triggers[id]?.submitting = nil
         triggers[id]?.retryAt = nil
+        triggers[id]?.readyAt = nil
         triggers[id]?.tries = 0
         triggers[id]?.refusals = 0
         triggers[id]?.nextTick = nil
@@ -324,6 +327,7 @@ package struct TriggerTable: Sendable {
             triggers[id]?.retryAt = nil
             triggers[id]?.tries = 0
             triggers[id]?.refusals = 0
+            triggers[id]?.refused = 0
         }
         settle(id, at: now, into: &effects)
         look(at: id, now, into: &effects)
@@ -358,6 +362,7 @@ package struct TriggerTable: Sendable {
     }
 
     private mutating func release(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
+        if triggers[id]?.waiting == nil { triggers[id]?.readyAt = nil }
         guard let trigger = triggers[id], let number = trigger.waiting,
             trigger.state.suspension == nil
         else { return }
@@ -390,6 +395,7 @@ package struct TriggerTable: Sendable {
         triggers[id]?.submitting = nil
         triggers[id]?.tries = 0
         triggers[id]?.refusals = 0
+        triggers[id]?.refused = 0
         change(firing, into: &effects) {
             $0.status = .submitted(graph)
             $0.data = ""
@@ -419,12 +425,19 @@ package struct TriggerTable: Sendable {
         trigger.refusals += isPermanent ? 1 : 0
         trigger.retryAt = now.monotonic + Self.pause(afterTries: trigger.tries)
         triggers[id] = trigger
-        if trigger.refusals >= Limits.triggerRefusalsMax {
-            guard !trigger.state.isRemoved else { return forget(id, into: &effects) }
-            let why = "its graph was refused \(trigger.refusals) times in a row: \(reason)"
+        guard trigger.refusals >= Limits.triggerRefusalsMax else { return schedule(id) }
+        guard !trigger.state.isRemoved else { return forget(id, into: &effects) }
+        // Those behind it may have better data.
+        finish(firing, .refused, into: &effects)
+        triggers[id]?.retryAt = nil
+        triggers[id]?.tries = 0
+        triggers[id]?.refusals = 0
+        triggers[id]?.refused += 1
+        if trigger.refused + 1 >= Limits.triggerRefusedMax, trigger.state.suspension == nil {
+            let why = "\(trigger.refused + 1) firings in a row were refused: \(reason)"
             suspend(id, Suspension(by: "operon", reason: why), at: now, into: &effects)
         }
-        schedule(id)
+        settle(id, at: now, into: &effects)
     }
 
     /// One second after the first try, twice as long after each further one, at most five minutes.

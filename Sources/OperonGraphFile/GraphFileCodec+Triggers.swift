@@ -27,6 +27,17 @@ extension GraphFileCodec: TriggerCodec {
         return try TriggerFile.read(bytes, file: "trigger", format: format)
     }
 
+    package func checkData(_ json: [UInt8]) throws {
+        // In an event, data are one level deep, and another one in a list of several.
+        let text = Array("[[".utf8) + json + Array("]]".utf8)
+        do throws(Stop) {
+            let (_, findings) = try JSONReader.value(text, limits: Limits())
+            if let finding = findings.first { throw .problem(finding) }
+        } catch {
+            throw GraphFileError.unfound(error, file: "data")
+        }
+    }
+
     package func graph(
         _ graph: TriggerGraph,
         parameters: String,
@@ -42,18 +53,26 @@ extension GraphFileCodec: TriggerCodec {
             let (values, _) = try JSONReader.value(Array(parameters.utf8), limits: limits)
             let expanded = try EventValues(event: event).expanded(values)
             options.parameters = (expanded.entries ?? []).map { entry in
-                ParameterAssignment(entry, source: "set", directory: graph.directory)
+                ParameterAssignment(entry, source: Self.values, directory: graph.directory)
             }
         } catch {
-            throw GraphFileError.unfound(error, file: "set")
+            throw TriggerValuesError("\(GraphFileError.unfound(error, file: Self.values))")
         }
-        return try GraphFile.read(
-            bytes: bytes,
-            file: graph.file,
-            format: GraphFileFormat(contentType: graph.contentType),
-            options: options
-        ).graph
+        do throws(GraphFileError) {
+            return try GraphFile.read(
+                bytes: bytes,
+                file: graph.file == Self.values ? "./" + graph.file : graph.file,
+                format: GraphFileFormat(contentType: graph.contentType),
+                options: options
+            ).graph
+        } catch {
+            guard error.problems.allSatisfy({ $0.file == Self.values }) else { throw error }
+            throw TriggerValuesError("\(error)")
+        }
     }
+
+    /// What errors call the place of the values.
+    private static let values = "set"
 }
 
 /// A trigger as JSON: every key in one order, and those that have their default left out.
@@ -88,7 +107,7 @@ struct TriggerText {
         close()
     }
 
-    private mutating func source(_ source: TriggerSource) {
+    private mutating func source(_ source: FiringSource) {
         open()
         key(source.kind)
         open()

@@ -99,7 +99,7 @@ struct TriggerReader {
             )
         }
         var name: String?
-        var source: TriggerSource?
+        var source: FiringSource?
         var graph: TriggerGraph?
         var draft = TriggerDescription(
             name: "",
@@ -183,14 +183,14 @@ struct TriggerReader {
                 "“merge” is for data, and ticks have none"
             )
         }
-        if let position = found["merge"], case .webhook = draft.source,
+        if let position = found["merge"], draft.source != .event, !draft.source.isTimer,
             draft.policy.merge == .add || draft.policy.merge == .or
         {
             try fields.log.report(
                 .invalidValue,
                 at: position,
                 "merge",
-                "“merge” of a webhook is replace or collect: its body is no number"
+                "“merge” is replace or collect here: the data of “\(draft.source.kind)” are no number"
             )
         }
     }

@@ -2,7 +2,7 @@ import OperonModel
 
 // What `on` may have.
 extension TriggerReader {
-    mutating func source(_ entry: Node.Entry) throws(Stop) -> TriggerSource? {
+    mutating func source(_ entry: Node.Entry) throws(Stop) -> FiringSource? {
         if entry.value.text == "event" { return .event }
         guard let entries = entry.value.entries else {
             try fields.mismatch(entry.value, "on", "a map with one source, such as “every: 5m”")
@@ -12,9 +12,9 @@ extension TriggerReader {
             try fields.unknownKey(entry, among: Self.knownKeys)
             return nil
         }
-        let sources = entries.filter { TriggerSource.kinds.contains($0.key) }
+        let sources = entries.filter { FiringSource.kinds.contains($0.key) }
         guard let first = sources.first, sources.count == 1 else {
-            let kinds = TriggerSource.kinds.joined(separator: ", ")
+            let kinds = FiringSource.kinds.joined(separator: ", ")
             try fields.log.report(
                 sources.isEmpty ? .missingKey : .misplacedKey,
                 at: sources.count > 1 ? sources[1].keyPosition : entry.keyPosition,
@@ -35,7 +35,7 @@ extension TriggerReader {
     }
 
     private static let settings = ["timezone", "startAt", "leeway", "outcomes"]
-    private static let knownKeys = TriggerSource.kinds + settings
+    private static let knownKeys = FiringSource.kinds + settings
 
     /// The settings of a source: in a map of its own, or beside it.
     private mutating func settings(
@@ -82,7 +82,7 @@ extension TriggerReader {
     private mutating func event(
         _ entry: Node.Entry,
         _ others: [Node.Entry]
-    ) throws(Stop) -> TriggerSource? {
+    ) throws(Stop) -> FiringSource? {
         if let other = others.first ?? entry.value.entries?.first {
             try fields.unknownKey(other, among: [])
             return nil
@@ -97,7 +97,7 @@ extension TriggerReader {
     private mutating func every(
         _ entry: Node.Entry,
         _ others: [Node.Entry]
-    ) throws(Stop) -> TriggerSource? {
+    ) throws(Stop) -> FiringSource? {
         let known = ["interval", "startAt", "leeway"]
         guard let found = try settings(of: entry, others, main: "interval", known),
             let node = found["interval"]?.value,
@@ -124,7 +124,7 @@ extension TriggerReader {
     private mutating func cron(
         _ entry: Node.Entry,
         _ others: [Node.Entry]
-    ) throws(Stop) -> TriggerSource? {
+    ) throws(Stop) -> FiringSource? {
         let known = ["expression", "timezone", "leeway"]
         guard let found = try settings(of: entry, others, main: "expression", known),
             let node = found["expression"]?.value, let text = try fields.text(node, entry.key)
@@ -159,7 +159,7 @@ extension TriggerReader {
     private mutating func ended(
         _ entry: Node.Entry,
         _ others: [Node.Entry]
-    ) throws(Stop) -> TriggerSource? {
+    ) throws(Stop) -> FiringSource? {
         let known = ["name", "outcomes"]
         guard let found = try settings(of: entry, others, main: "name", known),
             let node = found["name"]?.value, let name = try fields.name(node, "name")
@@ -180,7 +180,7 @@ extension TriggerReader {
     private mutating func webhook(
         _ entry: Node.Entry,
         _ others: [Node.Entry]
-    ) throws(Stop) -> TriggerSource? {
+    ) throws(Stop) -> FiringSource? {
         let known = [
             "signature", "secretFile", "secretEnvironment", "tolerance", "bodyBytes", "perMinute",
         ]

@@ -66,6 +66,8 @@ package enum FiringStatus: Hashable, Sendable, Codable {
     case skipped
     /// The trigger was removed before the graph was submitted.
     case dropped
+    /// The coordinator has refused the graph too often.
+    case refused
 
     /// The name of the status. Stable.
     package var name: String {
@@ -77,20 +79,21 @@ package enum FiringStatus: Hashable, Sendable, Codable {
         case .ended: "ended"
         case .skipped: "skipped"
         case .dropped: "dropped"
+        case .refused: "refused"
         }
     }
 
     package var graph: GraphID? {
         switch self {
         case .submitted(let graph), .ended(let graph, _): graph
-        case .waiting, .merged, .accepted, .skipped, .dropped: nil
+        case .waiting, .merged, .accepted, .skipped, .dropped, .refused: nil
         }
     }
 
     /// Whether nothing more happens to the firing.
     package var isFinal: Bool {
         switch self {
-        case .merged, .ended, .skipped, .dropped: true
+        case .merged, .ended, .skipped, .dropped, .refused: true
         case .waiting, .accepted, .submitted: false
         }
     }

@@ -20,7 +20,7 @@ package struct TriggerID: Hashable, Comparable, Sendable, Codable, CustomStringC
 package struct TriggerDescription: Hashable, Sendable {
     /// Unique among the triggers of a coordinator. 1…256 bytes without control characters.
     package var name: String
-    package var source: TriggerSource
+    package var source: FiringSource
     package var graph: TriggerGraph
     /// Values of the graph's parameters: a JSON object. `${event.…}` in a text stands for a part of
     /// what fired the trigger.
@@ -33,7 +33,7 @@ package struct TriggerDescription: Hashable, Sendable {
     /// Submitted once when the trigger is removed.
     package var onRemove: TriggerGraph?
 
-    package init(name: String, source: TriggerSource, graph: TriggerGraph) {
+    package init(name: String, source: FiringSource, graph: TriggerGraph) {
         self.name = name
         self.source = source
         self.graph = graph
@@ -59,7 +59,7 @@ package struct TriggerGraph: Hashable, Sendable {
 }
 
 /// What makes a trigger fire.
-package enum TriggerSource: Hashable, Sendable {
+package enum FiringSource: Hashable, Sendable {
     /// At fixed intervals.
     case every(IntervalSource)
     /// At the times that a cron expression names.
@@ -245,8 +245,10 @@ extension Limits {
     /// Firings of one trigger that are remembered after they ended, so that a repeated delivery
     /// gets the same answer.
     package static let triggerFiringsKept = 200
-    /// Refusals in a row after which a trigger is suspended.
+    /// Refusals of one firing after which it is given up.
     package static let triggerRefusalsMax = 10
+    /// Firings in a row that are given up, after which a trigger is suspended.
+    package static let triggerRefusedMax = 3
     /// A tick that is handled later than this is a missed one.
     package static let triggerLatenessMax = Duration.seconds(60)
     /// Bytes of the identity of a firing.

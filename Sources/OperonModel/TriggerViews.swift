@@ -59,7 +59,8 @@ package struct FiringView: Hashable, Sendable, Codable {
     package var number: UInt64
     /// What fired it: the same identity fires a trigger once.
     package var identity: String
-    /// `waiting`, `merged`, `accepted`, `submitted`, `ended`, `skipped` or `dropped`.
+    /// `waiting`, `merged`, `accepted`, `submitted`, `ended`, `skipped`, `dropped` or
+    /// `refused`.
     package var status: String
     package var occurredAt: TimeText
     /// The time of the tick.

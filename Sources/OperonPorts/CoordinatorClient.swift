@@ -278,18 +278,28 @@ package protocol TriggerCodec: Sendable {
     /// - Parameter contentType: `application/json` or `application/yaml`.
     /// - Throws: an error whose description names the line and the item.
     func decodeTrigger(_ bytes: [UInt8], contentType: String) throws -> TriggerDescription
+    /// Checks that data can be a part of an event: JSON within the bounds of its reader.
+    func checkData(_ json: [UInt8]) throws
     /// The graph that a trigger submits.
     ///
     /// - Parameters:
     ///   - parameters: The values of its parameters: a JSON object in which `${event.…}` stands for
     ///     a part of the event.
     ///   - event: What fired the trigger: a JSON object.
-    /// - Throws: an error whose description names the line and the item.
+    /// - Throws: `TriggerValuesError` if the values of parameters are to blame, else an error whose
+    ///   description names the line and the item.
     func graph(
         _ graph: TriggerGraph,
         parameters: String,
         event: String
     ) throws -> GraphDescription
+}
+
+/// The values that a trigger gives to the parameters of its graph do not fit.
+package struct TriggerValuesError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
 }
 
 /// Why a client did not get what it asked for.

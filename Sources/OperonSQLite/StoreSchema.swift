@@ -88,7 +88,7 @@ enum StoreSchema {
           ordinal INTEGER NOT NULL,
           floor INTEGER,
           status INTEGER NOT NULL, -- 0 waiting 1 merged 2 accepted 3 submitted 4 ended 5 skipped
-                                   -- 6 dropped
+                                   -- 6 dropped 7 refused
           other INTEGER, -- the firing that it was merged into
           graph INTEGER,
           outcome INTEGER,
@@ -104,7 +104,7 @@ enum StoreSchema {
           datetime(occurred_at / 1000000000, 'unixepoch') AS occurred_at,
           CASE status WHEN 0 THEN 'waiting' WHEN 1 THEN 'merged' WHEN 2 THEN 'accepted'
             WHEN 3 THEN 'submitted' WHEN 4 THEN 'ended' WHEN 5 THEN 'skipped'
-            WHEN 6 THEN 'dropped' END AS status,
+            WHEN 6 THEN 'dropped' WHEN 7 THEN 'refused' END AS status,
           graph, occurrences, reason
           FROM firings;
         """

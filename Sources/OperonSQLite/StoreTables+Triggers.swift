@@ -149,6 +149,7 @@ extension PreparedStatement {
             outcome = kind
         case .skipped: number = 5
         case .dropped: number = 6
+        case .refused: number = 7
         }
         try bind(number)
         try bind(other.map { Int64(bitPattern: $0) })
@@ -218,6 +219,7 @@ extension PreparedStatement {
         case (4, nil, let graph?, let outcome?): return .ended(graph, outcome)
         case (5, nil, nil, nil): return .skipped
         case (6, nil, nil, nil): return .dropped
+        case (7, nil, nil, nil): return .refused
         case _: throw RowDamage(what: "a firing with a status that there is not")
         }
     }

@@ -67,7 +67,7 @@ struct TriggerWorkload: Sendable {
         let graph = GraphID(rawValue: UInt32(truncatingIfNeeded: generator.next()))
         let statuses: [FiringStatus] = [
             .waiting, .merged(into: id.number + 1), .accepted, .submitted(graph),
-            .ended(graph, .allCases[Int(generator.next() % 4)]), .skipped, .dropped,
+            .ended(graph, .allCases[Int(generator.next() % 4)]), .skipped, .dropped, .refused,
         ]
         let status = statuses[Int(generator.next() % UInt64(statuses.count))]
         var firing = StoredFiring(

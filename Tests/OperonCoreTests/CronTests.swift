@@ -89,6 +89,19 @@ struct CronTests {
         }
     }
 
+    @Test func `a change at the end of time is refused`() throws {
+        let berlin = try #require(try Fixture().zones["Europe/Berlin"])
+        // The second header, behind the first block, then the changes.
+        let header = try #require(
+            (1..<berlin.count - 4).last { Array(berlin[$0..<$0 + 4]) == Array("TZif".utf8) }
+        )
+        let count = berlin[(header + 32)..<(header + 36)].reduce(0) { $0 << 8 | Int($1) }
+        var bytes = berlin
+        let last = header + 44 + 8 * (count - 1)
+        bytes.replaceSubrange(last..<last + 8, with: [0x7F] + Array(repeating: 0xFF, count: 7))
+        #expect(throws: TimeZoneRules.Problem.self) { _ = try TimeZoneRules(tzif: bytes) }
+    }
+
     @Test func `an expression that no day matches has no next time`() throws {
         let never = CronSchedule(try CronExpression("0 0 30 2 *"), in: .utc)
         #expect(never.next(after: 0) == nil)

@@ -21,7 +21,7 @@ struct TriggerBench {
     @discardableResult
     mutating func add(
         _ name: String,
-        _ source: TriggerSource,
+        _ source: FiringSource,
         zone: TimeZoneRules = .utc,
         _ change: (inout TriggerDescription) -> Void = { _ in }
     ) -> TriggerID {
@@ -132,8 +132,8 @@ struct TriggerBench {
     }
 }
 
-extension TriggerSource {
-    static func every(_ seconds: Int64, leeway: Duration = .zero) -> TriggerSource {
+extension FiringSource {
+    static func every(_ seconds: Int64, leeway: Duration = .zero) -> FiringSource {
         .every(IntervalSource(interval: .seconds(seconds), leeway: leeway))
     }
 }

@@ -184,7 +184,9 @@ private struct TriggerRun {
             for row in rows where acknowledged.contains("\(id) \(row.identity)") {
                 var last = row
                 if case .merged(let into) = row.status { last = byNumber[into] ?? row }
-                let isDecided = last.status == .skipped || last.status.graph != nil
+                let isDecided =
+                    last.status == .skipped || last.status == .refused
+                    || last.status.graph != nil
                 #expect(isDecided, "\(row.id) is \(row.status), seed \(seed)")
             }
         }

@@ -214,26 +214,56 @@ struct TriggerTableTests {
         #expect(bench.table.nextDate() == nil)
     }
 
-    @Test func `a refused graph is tried again with pauses, then the trigger is suspended`() {
+    @Test func `a refused firing is tried again with pauses, then given up`() {
         var bench = TriggerBench()
         let id = bench.add("fire", .event)
-        bench.occur(id, "a")
-        for number in 1...Limits.triggerRefusalsMax {
-            #expect(bench.submissions.count == 1, "try \(number)")
-            let next = bench.submissions.removeFirst()
-            bench.handle(.refused(next.firing, reason: "no such file", isPermanent: true))
-            let wake = bench.table.nextWake()
-            guard number < Limits.triggerRefusalsMax else { continue }
-            #expect(wake == bench.moment.monotonic + .seconds(min(300, 1 << (number - 1))))
-            bench.pass(.seconds(300))
+        for identity in ["a", "b", "c", "d"] { bench.occur(id, identity) }
+        for place in 0..<Limits.triggerRefusedMax {
+            for number in 1...Limits.triggerRefusalsMax {
+                #expect(bench.submissions.count == 1, "try \(number)")
+                let next = bench.submissions.removeFirst()
+                #expect(next.firing.number == UInt64(place + 1))
+                bench.handle(.refused(next.firing, reason: "no such file", isPermanent: true))
+                guard number < Limits.triggerRefusalsMax else { continue }
+                let pause = Duration.seconds(min(300, 1 << (number - 1)))
+                #expect(bench.table.nextWake() == bench.moment.monotonic + pause)
+                bench.pass(.seconds(300))
+            }
         }
+        #expect(bench.statuses(id) == ["refused", "refused", "refused", "accepted"])
         let summary = bench.table.summary(of: id, at: bench.moment.wall)
         #expect(summary?.status == .suspended)
-        #expect(summary?.suspension?.reason.contains("10 times in a row: no such file") == true)
-        #expect(bench.table.nextWake() == nil)
+        #expect(summary?.suspension?.reason == "3 firings in a row were refused: no such file")
+        #expect(bench.table.nextWake() == nil && bench.submissions.isEmpty)
 
         bench.handle(.suspensionRequested(id, nil))
-        #expect(bench.submitAll().count == 1, "what was accepted is not lost")
+        #expect(bench.submitAll().count == 1, "what was not tried is not lost")
+    }
+
+    @Test func `a trigger that is removed while a firing collects comes to its end`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event) {
+            $0.policy.coalesce = .seconds(5)
+            $0.onRemove = $0.graph
+        }
+        bench.occur(id, "a")
+        bench.handle(.removed(id))
+        bench.pass(.seconds(10))
+        #expect(bench.table.nextWake() == nil)
+        #expect(bench.submitAll().count == 1 && bench.table.count == 0)
+    }
+
+    @Test func `a look at ticks that have all fired comes to its end`() {
+        var bench = TriggerBench()
+        let id = bench.add("tick", .every(60))
+        bench.pass(.seconds(60))
+        bench.submitAll()
+        bench.setClock(by: .seconds(-50))
+        bench.handle(.suspensionRequested(id, Suspension()))
+        bench.handle(.suspensionRequested(id, nil))
+        bench.pass(.seconds(55))
+        #expect(bench.submitAll().isEmpty)
+        #expect(bench.table.nextDate() == bench.moment.wall + .seconds(55))
     }
 
     @Test func `a passing refusal never suspends`() {

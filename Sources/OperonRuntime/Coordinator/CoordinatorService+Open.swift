@@ -12,7 +12,12 @@ extension CoordinatorService {
         _ new: StoredContents,
         for firing: FiringID? = nil
     ) async throws(ClientError) -> GraphID {
-        try await once(graph.operations, new) { outputs in
+        try await once(graph.operations, new) {
+            outputs throws(ClientError) in
+            // The trigger may have been removed while outputs were loaded.
+            if let firing, !triggering.table.isSubmitting(firing) {
+                throw ClientError(.conflict, "The firing does not wait for its graph any more.")
+            }
             var kept = new
             kept.graph = submit(graph, compiled: compiled, kept: new, outputs: outputs, for: firing)
             return kept

@@ -39,7 +39,8 @@ extension CoordinatorService {
                     "There is another trigger “\(description.name)”: remove it, or replace it."
                 )
             }
-            handle(trigger: .removed(id))
+            // Stored together with the new one.
+            attach(trigger: .removed(id))
         }
         guard triggering.table.count < Limits.triggersMax, triggering.lastNumber < .max else {
             throw ClientError(
@@ -230,7 +231,7 @@ extension CoordinatorService {
     }
 }
 
-extension TriggerSource {
+extension FiringSource {
     /// The source as people read it in a list.
     fileprivate var words: String {
         switch self {

@@ -219,6 +219,8 @@ extension CoordinatorService {
         _ description: GraphDescription,
         for submission: TriggerTable.Submission
     ) async {
+        // benign: the trigger was removed while its graph was read.
+        guard triggering.table.isSubmitting(submission.firing) else { return }
         do throws(ClientError) {
             let (graph, compiled) = try compileAmongOthers(description)
             var contents = try StoredContents(graph, failFast: compiled.failFast)

@@ -1,3 +1,4 @@
+import Logging
 import OperonCore
 package import OperonModel
 package import OperonPorts
@@ -24,11 +25,35 @@ extension LocalCoordinator {
         } catch {
             throw ClientError(.invalid, "\(error)")
         }
-        let text = support.codec.encode(description)
+        let text = try Self.stored(description, support.codec)
         let trigger = description
         let rules = zone
         return try await answers.change { service throws(ClientError) in
             try service.add(trigger, body: text, zone: rules, replace: replace, caller)
+        }
+    }
+
+    /// The text that the store keeps. It must be readable after a restart.
+    private static func stored(
+        _ description: TriggerDescription,
+        _ codec: any TriggerCodec
+    ) throws(ClientError) -> [UInt8] {
+        let text = codec.encode(description)
+        guard text.count <= Limits.triggerBytes else {
+            throw ClientError(
+                .tooLarge,
+                "The trigger takes \(text.count) bytes in JSON, and may take "
+                    + "\(Limits.triggerBytes)."
+            )
+        }
+        do {
+            let read = try codec.decodeTrigger(text, contentType: "application/json")
+            guard read == description else {
+                throw ClientError(.internal, "The trigger cannot be stored as it is.")
+            }
+            return text
+        } catch {
+            throw ClientError(.invalid, "The trigger cannot be stored: \(error)")
         }
     }
 
@@ -60,10 +85,13 @@ extension LocalCoordinator {
             )
         }
         if !data.isEmpty {
-            do throws(JSONCheck.Malformed) {
-                try JSONCheck.check(data)
+            let support = try await answers.live { service throws(ClientError) in
+                try service.triggerSupport()
+            }
+            do {
+                try support.codec.checkData(data)
             } catch {
-                throw ClientError(.invalid, "The data are no JSON: \(error).")
+                throw ClientError(.invalid, "The data cannot be read: \(error)")
             }
         }
         let identity =
@@ -147,8 +175,26 @@ extension LocalCoordinator {
             }
             return (support, source, service.time.wall())
         }
-        let identity = try WebhookCheck.check(delivery, source, support, at: wall)
-        let text = try WebhookCheck.data(of: delivery, source)
+        let identity: String
+        switch WebhookCheck.check(delivery, source, support, at: wall) {
+        case .valid(let found): identity = found
+        case .invalid(let why):
+            // The sender learns nothing of the cause.
+            try await answers.live { service in
+                service.logger.info(
+                    "a webhook was refused",
+                    metadata: ["trigger": "\(name)", "reason": "\(why)"]
+                )
+            }
+            throw WebhookCheck.refusal
+        }
+        guard delivery.body.count <= source.bodyBytes else {
+            throw ClientError(
+                .tooLarge,
+                "The body has more than the \(source.bodyBytes) bytes that it may have."
+            )
+        }
+        let text = try WebhookCheck.data(of: delivery, support.codec)
         let occurrence = TriggerTable.Occurrence(identity: identity, data: text)
         return try await answers.change { service throws(ClientError) in
             try service.admit(webhook: name, perMinute: source.perMinute)
@@ -193,9 +239,9 @@ enum TriggerCheck {
             )
         } catch {
             // What the data will be is not known now, so only problems with values are passed over.
-            let lines = "\(error)".split(separator: "\n")
-            let isAboutValues = lines.allSatisfy { $0.hasPrefix("set") }
-            guard trigger.parameters.contains("${event"), isAboutValues else { throw error }
+            guard trigger.parameters.contains("${event"), error is TriggerValuesError else {
+                throw error
+            }
             return
         }
         if case .graph(let source) = trigger.source, source.name == graph.name {

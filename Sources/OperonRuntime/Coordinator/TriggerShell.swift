@@ -63,19 +63,22 @@ package struct TriggerSupport: Sendable {
         for row in rows {
             let stored = row.trigger
             let description: TriggerDescription
+            var problem = ""
             do {
                 description = try codec.decodeTrigger(
                     stored.body,
                     contentType: "application/json"
                 )
             } catch {
-                throw StoreError(
-                    .damaged,
-                    "Trigger “\(stored.name)” in the store cannot be read: \(error)."
+                // One trigger must not keep a coordinator from its graphs.
+                problem = "The store has a description that cannot be read: \(error)"
+                description = TriggerDescription(
+                    name: stored.name,
+                    source: .event,
+                    graph: TriggerGraph(file: "", contentType: "application/yaml", text: "")
                 )
             }
             var rules = TimeZoneRules.utc
-            var problem = ""
             do throws(TimeZoneDirectory.Problem) {
                 rules = try zone(of: description)
             } catch {

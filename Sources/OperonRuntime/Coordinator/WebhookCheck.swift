@@ -12,22 +12,24 @@ enum WebhookCheck {
         "The request has no valid signature for this webhook."
     )
 
-    /// Returns the identity of a request whose signature is valid.
-    ///
-    /// - Throws: `refusal`; `ClientError.unavailable` if the secret cannot be read.
+    enum Verdict: Hashable {
+        /// With the identity of the request.
+        case valid(String)
+        /// With the reason, for the coordinator's log alone.
+        case invalid(String)
+    }
+
     static func check(
         _ delivery: WebhookDelivery,
         _ source: WebhookSource,
         _ support: TriggerSupport,
         at now: WallTime
-    ) throws(ClientError) -> String {
-        guard delivery.body.count <= source.bodyBytes else {
-            throw ClientError(
-                .tooLarge,
-                "The body has more than the \(source.bodyBytes) bytes that it may have."
-            )
+    ) -> Verdict {
+        let key: SymmetricKey
+        switch secret(source.secret, support) {
+        case .success(let bytes): key = SymmetricKey(data: bytes)
+        case .failure(let problem): return .invalid(problem.why)
         }
-        let key = SymmetricKey(data: try secret(source.secret, support))
         switch source.signature {
         case .github:
             let prefix = "sha256="
@@ -38,13 +40,12 @@ enum WebhookCheck {
                     authenticating: delivery.body,
                     using: key
                 )
-            else { throw refusal }
+            else { return .invalid("the signature is missing or wrong") }
             guard delivery.delivery.isEmpty else {
-                return "delivery:" + TriggerIdentity.bounded(delivery.delivery)
+                return .valid("delivery:" + TriggerIdentity.bounded(delivery.delivery))
             }
-            return "body:" + TriggerIdentity.hash(of: delivery.body)
-        case .stripe:
-            return try checkStripe(delivery, source, key, at: now)
+            return .valid("body:" + TriggerIdentity.hash(of: delivery.body))
+        case .stripe: return checkStripe(delivery, source, key, at: now)
         }
     }
 
@@ -55,13 +56,13 @@ enum WebhookCheck {
         _ source: WebhookSource,
         _ key: SymmetricKey,
         at now: WallTime
-    ) throws(ClientError) -> String {
+    ) -> Verdict {
         var time: Int64?
         var text = ""
         var codes: [[UInt8]] = []
         for part in delivery.signature.split(separator: ",").prefix(16) {
             let halves = part.split(separator: "=", maxSplits: 1)
-            guard halves.count == 2 else { throw refusal }
+            guard halves.count == 2 else { return .invalid("the signature has no such form") }
             let name = halves[0].filter { $0 != " " }
             if name == "t" {
                 text = String(halves[1])
@@ -70,57 +71,60 @@ enum WebhookCheck {
                 codes.append(code)
             }
         }
-        guard let time, (0...(Int64.max / 1_000_000_000)).contains(time) else { throw refusal }
+        guard let time, (0...(Int64.max / 1_000_000_000)).contains(time) else {
+            return .invalid("the signature has no time")
+        }
         let signed = Array(text.utf8) + [UInt8(ascii: ".")] + delivery.body
         let isValid = codes.contains { code in
             HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signed, using: key)
         }
+        guard isValid else { return .invalid("the signature is missing or wrong") }
         let sent = WallTime(nanosecondsSince1970: time * 1_000_000_000)
-        let distance = max(now - sent, sent - now)
-        guard isValid, distance <= source.tolerance else { throw refusal }
-        return "body:" + TriggerIdentity.hash(of: signed)
+        guard max(now - sent, sent - now) <= source.tolerance else {
+            return .invalid("the time in the signature is too far away")
+        }
+        return .valid("body:" + TriggerIdentity.hash(of: signed))
     }
 
     /// The body as JSON: as it is, or as a text if it is none.
     static func data(
         of delivery: WebhookDelivery,
-        _ source: WebhookSource
+        _ codec: any TriggerCodec
     ) throws(ClientError) -> String {
         guard let text = String(validating: delivery.body, as: UTF8.self) else {
             throw ClientError(.invalid, "The body is not UTF-8.")
         }
-        do throws(JSONCheck.Malformed) {
-            try JSONCheck.check(delivery.body)
+        do {
+            try codec.checkData(delivery.body)
             return text
         } catch {
             return String(decoding: JSONString.quoted(text), as: UTF8.self)
         }
     }
 
+    private struct Problem: Error {
+        let why: String
+    }
+
     private static func secret(
         _ secret: WebhookSource.Secret,
         _ support: TriggerSupport
-    ) throws(ClientError) -> [UInt8] {
+    ) -> Result<[UInt8], Problem> {
         var bytes: [UInt8]
         switch secret {
         case .file(let path):
             do throws(SecretFile.Problem) {
                 bytes = try SecretFile.read(path)
             } catch {
-                throw ClientError(
-                    .unavailable,
-                    "The secret of this webhook cannot be read by the coordinator."
-                )
+                return .failure(Problem(why: error.text("secret", in: path)))
             }
         case .environment(let name):
             bytes = Array((support.environment[name] ?? "").utf8)
         }
         while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
         // With an empty key anybody could sign.
-        guard !bytes.isEmpty else {
-            throw ClientError(.unavailable, "The coordinator has no secret for this webhook.")
-        }
-        return bytes
+        guard !bytes.isEmpty else { return .failure(Problem(why: "the secret is empty")) }
+        return .success(bytes)
     }
 
     /// The bytes of hexadecimal digits.
