@@ -210,7 +210,7 @@ public final class OperationQueue: Sendable {
         do throws(Refusal) {
             try rate?.check("rate")
         } catch {
-            throw OperonError(error)
+            throw OperonError(.invalid, error.description)
         }
         try await prepare()
         var change = QueueChange()

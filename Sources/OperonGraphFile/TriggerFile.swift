@@ -190,7 +190,7 @@ struct TriggerReader {
                 .invalidValue,
                 at: position,
                 "merge",
-                "“merge” is replace or collect here: the data of “\(draft.source.kind)” are no number"
+                "“merge” is replace or collect here: “\(draft.source.kind)” gives no number"
             )
         }
     }

@@ -191,13 +191,16 @@ struct TriggerTests {
 
     @Test func `the end of a graph fires the triggers that wait for it`() async throws {
         try await TestCluster.run { cluster in
+            try await cluster.join("worker", slots: 1)
             _ = try await add(
                 cluster.client,
                 "after",
                 "{\"graph\":{\"name\":\"build\",\"outcomes\":[\"failed\"]}}"
             )
             var build = GraphDescription(name: "build")
-            build.operations = [OperationDescription(name: "x", work: .nothing)]
+            build.operations = [
+                OperationDescription(name: "x", work: .registered(kind: "Play", input: .empty))
+            ]
             let id = try await cluster.client.submit(Submission(graph: build)).id
             let operation = OperationID(graph: GraphID(rawValue: id), index: 0)
             _ = try await cluster.gates.open(operation, .failed(.exit(code: 1)))

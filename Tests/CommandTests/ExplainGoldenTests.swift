@@ -13,6 +13,7 @@ import Testing
         try await withoutWorkers(&golden)
         try await withBusyWorkers(&golden)
         try await whileSuspended(&golden)
+        try await withinBounds(&golden)
         try await onTheWay(&golden)
         try await withLargeInputs(&golden)
         try await whileOthersRun(&golden)
@@ -215,6 +216,30 @@ import Testing
             try await server.wait(for: "release/approve", .executing)
             try await golden.explain("somebody is to complete it", "release/approve", server)
             try await golden.explain("it waits for such a one", "release/deploy", server)
+        }
+    }
+
+    private func withinBounds(_ golden: inout Explanations) async throws {
+        try await LiveServer.run(clock: clock) { server in
+            try await server.join("worker", slots: 4)
+            await server.gate("r[1]")
+            try await server.submit(
+                "sweep",
+                """
+                queues: { slow: { rate: 1/h } }
+                keys: { api: { limit: 9, rate: 2/d } }
+                operations:
+                  r: { operation: Play, forEach: 1..2, inFlight: 1 }
+                  s: { operation: Play, queue: slow, forEach: 1..2 }
+                  k: { operation: Play, exclusive: api, forEach: 1..2 }
+                """
+            )
+            try await server.wait(for: "sweep/r[1]", .executing)
+            try await server.wait(for: "sweep/s[1]", .finished)
+            try await server.wait(for: "sweep/k[1]", .finished)
+            try await golden.explain("the group is full", "sweep/r[2]", server)
+            try await golden.explain("the queue has a rate", "sweep/s[2]", server)
+            try await golden.explain("the key has a rate", "sweep/k[2]", server)
         }
     }
 

@@ -290,7 +290,7 @@ import Testing
         for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         #expect(!workload.image.state.workers.isEmpty)
-        // The format that knew no names of workers and no rates.
+        // The format that knew no names of workers, no rates and no triggers.
         let database = try DatabaseQueue(path: subject.path)
         try database.inDatabase { database in
             try database.execute(
@@ -298,6 +298,10 @@ import Testing
                     DROP VIEW readable_attempts;
                     DROP TABLE workers;
                     DROP TABLE rates;
+                    DROP VIEW readable_firings;
+                    DROP TABLE triggers;
+                    DROP TABLE trigger_states;
+                    DROP TABLE firings;
                     CREATE VIEW readable_attempts AS SELECT 1 AS operation;
                     PRAGMA user_version = 2;
                     """
@@ -311,6 +315,7 @@ import Testing
             var expected = workload.image.state
             expected.workers = []
             expected.rates = []
+            expected.triggers = []
             expectEqual(try await next.open(), expected)
             #expect(try await next.check().isEmpty)
             await next.close()
