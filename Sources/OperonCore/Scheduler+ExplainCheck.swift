@@ -120,7 +120,9 @@ extension Scheduler {
         let isNeeded =
             isConnected && workers.contains(where: mayHaveRoom)
             || graphs.rule(of: operation).isExternal
-        return next > lastEventAt && (armed || !isNeeded)
+        // What is not in its lane is looked at again when it comes back there.
+        return next > lastEventAt
+            && (armed || !isNeeded || isLeaving || !isEnqueued(operation))
     }
 
     private func isAwaiting(_ operation: OperationID, _ named: [OperationID], _ more: Int) -> Bool {

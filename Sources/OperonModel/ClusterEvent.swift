@@ -142,7 +142,8 @@ extension ClusterEvent {
         case .rateSet(.queue(let name), _, byCommand: true):
             self.init(.queueSet, at: at, queue: name)
         case .queueDefined, .keyLimit, .rateSet, .rateUsed, .delayed, .deadlinePassed,
-            .trigger: return nil
+            .trigger:
+            return nil
         }
     }
 

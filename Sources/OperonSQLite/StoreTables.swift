@@ -118,7 +118,8 @@ final class StoreTables {
                 for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
             }
         } catch {
-            (graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt) = before
+            (graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt) =
+                before
             throw error
         }
     }

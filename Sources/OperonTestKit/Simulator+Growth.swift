@@ -262,7 +262,7 @@ extension SimulatorLedger {
             let policy = graph.policies[Int(graph.policy[Int(index)])]
             var member = GrownLedger.Member()
             member.isLimited = policy.queue == 0
-            member.isKeyed = !policy.keys.isEmpty
+            member.isKeyed = policy.keys.contains { graph.keys[Int($0)] == "key" }
             member.isExternal = graph.kinds[Int(policy.kind)] == Work.externalKind
             member.timeout = policy.timeout
             member.dependencies = graph.topology.dependencies(of: index).map {

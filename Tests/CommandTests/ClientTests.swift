@@ -329,7 +329,10 @@ import Testing
         ("priority 1/merge urgent", "Please provide one of 'veryLow', 'low'"),
         ("graph close", "Missing expected argument '<graph>'"),
         ("queue", "operon queue <subcommand>"),
-        ("queue set q", "give at least one of --max, --unlimited, --rate, --no-rate and --priority"),
+        (
+            "queue set q",
+            "give at least one of --max, --unlimited, --rate, --no-rate and --priority"
+        ),
         ("queue set q --max=-1", "--max must be from 0 to"),
         ("queue set q --max 1 --unlimited", "--max and --unlimited cannot be combined"),
         ("key", "operon key <subcommand>"),
