@@ -106,8 +106,8 @@ extension Scheduler {
         arm(.rate(.queue(queues[queue].name)), at: next)
     }
 
-    /// No worker has room, which external operations do not need: nothing but a token may be missing
-    /// to start the next one.
+    /// No worker has room, which external operations do not need: nothing but a token may be
+    /// missing to start the next one.
     mutating func armRatesOfExternals() {
         for lane in ready.external where !ready[lane].heap.isEmpty {
             armRate(ofQueue: ready[lane].queue)

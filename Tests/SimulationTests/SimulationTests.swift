@@ -45,8 +45,8 @@ struct SimulationTests {
             }
             if let broken = simulator.run() { Issue.record("seed \(seed): \(broken)") }
         }
-        // No simulated cluster is short of kinds, queues or bytes, or leaves on request, and none of
-        // these seeds waits for the rate of a key: those are tried on the bench.
+        // No simulated cluster is short of kinds, queues or bytes, or leaves on request, and no
+        // operation of these seeds waits for the rate of a key: those are tried on the bench.
         let unmet = Set(Scheduler.Reason.Kind.allCases).subtracting(met)
         #expect(unmet == [.noWorkerForQueue, .behind, .dispatchedBytes, .leaving, .keyRate])
     }
