@@ -580,9 +580,12 @@ let package = Package(
             dependencies: [
                 "hostile", "operon", "operon-worker", "OperonAMQP", "OperonCore",
                 "OperonFaultKit", "OperonModel", "OperonPorts", "OperonRuntime", "OperonWire",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: testSettings

@@ -11,7 +11,7 @@ extension TriggerTable {
         guard let trigger = triggers[id], !trigger.state.isRemoved else {
             return effects.answer = .refused(.unknown)
         }
-        if let number = trigger.identities[occurrence.identity] {
+        if let number = number(of: occurrence.identity, by: id) {
             return effects.answer = .again(FiringID(id, number))
         }
         // What is merged into a firing that waits is no further firing.
@@ -39,14 +39,21 @@ extension TriggerTable {
             isRunning && (policy.overlap == .queue || policy.overlap == .cancelRunning)
             || trigger.state.suspension != nil || policy.coalesce != nil
         if let waiting = trigger.waiting {
+            // benign: it is reported again when the firing no longer waits.
+            if trigger.definition.source.watched != nil, policy.merge == nil {
+                return effects.answer = .refused(.busy)
+            }
             return merge(occurrence, into: waiting, of: id, at: now, &effects)
         }
         guard trigger.open.count < Limits.triggerOpenMax else {
             return effects.answer = .refused(.tooMany)
         }
         var first = occurrence
-        switch EventMerge.data(policy.merge, occurrence.data, isTimer: occurrence.plannedAt != nil)
-        {
+        switch EventMerge.data(
+            policy.merge ?? .replace,
+            occurrence.data,
+            isTimer: occurrence.plannedAt != nil
+        ) {
         case .success(let data): first.data = data
         case .failure(let problem):
             return effects.answer = .refused(.data(problem.description))
@@ -68,13 +75,16 @@ extension TriggerTable {
     ) {
         guard let trigger = triggers[id], let row = trigger.firings[number] else { return }
         let merged = EventMerge.data(
-            trigger.definition.policy.merge,
+            trigger.definition.policy.merge ?? .replace,
             occurrence.data,
             isTimer: occurrence.plannedAt != nil,
             after: row.data,
             count: Int(row.count)
         )
         switch merged {
+        case .failure where trigger.definition.source.watched != nil:
+            // The next firing takes it.
+            effects.answer = .refused(.busy)
         case .failure(let problem): effects.answer = .refused(.data(problem.description))
         case .success(let data):
             let status = FiringStatus.merged(into: number)

@@ -56,7 +56,7 @@ extension TriggerTable {
             after: position,
             through: end,
             last: Limits.triggerMissedMax
-        ).filter { trigger.identities[Self.identity(of: $0)] == nil }
+        ).filter { number(of: Self.identity(of: $0), by: id) == nil }
         guard let last = due.last else {
             // Whatever was due has fired before the clock was set back.
             triggers[id]?.state.position = end
@@ -173,7 +173,7 @@ extension TriggerTable {
         while let next = trigger.definition.schedule.next(after: place) {
             if let until = trigger.definition.policy.until, next > until { return nil }
             // After the clock was set back, ticks that have fired come again.
-            if trigger.identities[Self.identity(of: next)] == nil { return next }
+            if number(of: Self.identity(of: next), by: trigger.definition.id) == nil { return next }
             place = next
         }
         return nil
@@ -186,7 +186,7 @@ extension TriggerTable {
         var place = max(now, trigger.floor ?? now)
         while ticks.count < count, let next = trigger.definition.schedule.next(after: place) {
             if let until = trigger.definition.policy.until, next > until { break }
-            if trigger.identities[Self.identity(of: next)] == nil { ticks.append(next) }
+            if number(of: Self.identity(of: next), by: id) == nil { ticks.append(next) }
             place = next
         }
         return ticks

@@ -54,7 +54,7 @@ extension TriggerTable {
             nextTick: isSuspended ? nil : trigger.nextTick,
             accepted: trigger.accepted,
             openCount: trigger.open.count,
-            last: trigger.firings[trigger.last],
+            last: firing(FiringID(id, trigger.last)),
             reason: trigger.open.lazy.compactMap { trigger.firings[$0]?.reason }
                 .first { !$0.isEmpty } ?? ""
         )
@@ -63,18 +63,29 @@ extension TriggerTable {
     /// The newest first.
     package func firings(of id: TriggerID, limit: Int) -> [StoredFiring] {
         guard let trigger = triggers[id] else { return [] }
-        return trigger.firings.keys.sorted(by: >).prefix(max(0, limit)).compactMap {
-            trigger.firings[$0]
+        var rows: [StoredFiring] = []
+        let count = min(max(0, limit), trigger.firings.count + (histories[id]?.count ?? 0))
+        var number = trigger.last
+        while rows.count < count, number > 0 {
+            if let row = firing(FiringID(id, number)) { rows.append(row) }
+            number -= 1
         }
+        return rows
     }
 
     package func firing(_ id: FiringID) -> StoredFiring? {
-        triggers[id.trigger]?.firings[id.number]
+        triggers[id.trigger]?.firings[id.number] ?? histories[id.trigger]?.rows[id.number]
     }
 
     /// A time in the zone of a trigger, with its offset from UTC.
     package func localText(of time: WallTime, for id: TriggerID) -> String {
         EventText.localText(time, in: triggers[id]?.definition.schedule.zone ?? .utc)
+    }
+
+    /// Whether occurrences may still fire a trigger.
+    package func takesOccurrences(_ id: TriggerID, at now: WallTime) -> Bool {
+        guard let trigger = triggers[id], !trigger.state.isRemoved else { return false }
+        return !trigger.hasEnded(at: now)
     }
 
     /// Whether the shell is to submit this firing now.
@@ -105,11 +116,12 @@ extension TriggerTable {
             guard let firing = trigger.firings[number] else { continue }
             explain(firing, of: trigger, at: now, add)
         }
-        if let last = trigger.firings[trigger.last], last.status == .skipped {
+        let last = firing(FiringID(id, trigger.last))
+        if last?.status == .skipped {
             let text = "Its last firing was skipped, because a run had not ended."
             add("skipped", text)
         }
-        if let last = trigger.firings[trigger.last], last.status == .refused {
+        if let last, last.status == .refused {
             add("refused", "Its last firing was given up: \(last.reason)")
         }
         guard reasons.isEmpty || trigger.open.isEmpty else { return reasons }
@@ -125,6 +137,7 @@ extension TriggerTable {
         case .event: add("noEvent", "Nobody has fired it since.")
         case .webhook: add("noRequest", "No signed request has come since.")
         case .graph(let source): add("noGraph", "No graph “\(source.name)” has ended since.")
+        case .watched: add("noOccurrence", "Nothing has occurred since.")
         }
         return reasons
     }

@@ -1,4 +1,3 @@
-import DequeModule
 import HeapModule
 package import OperonModel
 
@@ -17,6 +16,8 @@ package struct TriggerTable: Sendable {
         /// The coordinator has started: what was accepted before is submitted again.
         case started
         case added(Definition, StoredTrigger)
+        /// A trigger of the same name and number gets another description.
+        case replaced(Definition, StoredTrigger)
         case removed(TriggerID)
         /// `nil`: resume it.
         case suspensionRequested(TriggerID, Suspension?)
@@ -57,7 +58,7 @@ package struct TriggerTable: Sendable {
                 schedule = .every(start: start, interval: max(1, source.interval.nanoseconds))
             case .cron(let source):
                 schedule = .cron(CronSchedule(source.expression, in: zone), zone)
-            case .event, .webhook, .graph: schedule = .none
+            case .event, .webhook, .graph, .watched: schedule = .none
             }
         }
 
@@ -66,7 +67,7 @@ package struct TriggerTable: Sendable {
             switch source {
             case .every(let source): source.leeway
             case .cron(let source): source.leeway
-            case .event, .webhook, .graph: .zero
+            case .event, .webhook, .graph, .watched: .zero
             }
         }
     }
@@ -125,20 +126,18 @@ package struct TriggerTable: Sendable {
         case data(String)
         /// Too many firings wait.
         case tooMany
+        /// A firing waits, and the source is watched: what occurred waits where it is.
+        case busy
     }
 
     struct Trigger: Sendable {
-        let definition: Definition
-        let stored: StoredTrigger
+        var definition: Definition
+        var stored: StoredTrigger
         var state: TriggerState
-        /// By number. Sorted where the order matters.
+        /// Those that have not ended, by number. Sorted where the order matters.
         var firings: [UInt64: StoredFiring] = [:]
-        /// Those that are not final, in ascending order.
+        /// Their numbers, in ascending order.
         var open: [UInt64] = []
-        /// Those that are final, the first to be forgotten first.
-        var final = Deque<UInt64>()
-        /// Only looked up.
-        var identities: [String: UInt64] = [:]
         var last: UInt64 = 0
         var accepted: UInt64 = 0
         var floor: WallTime?
@@ -181,6 +180,8 @@ package struct TriggerTable: Sendable {
     /// Those that were removed and have still to submit their last graph included. Sorted where the
     /// order matters.
     var triggers: [TriggerID: Trigger] = [:]
+    /// As many as there are triggers.
+    var histories: [TriggerID: History] = [:]
     /// Those that were not removed.
     var names: [String: TriggerID] = [:]
     /// The firing whose run a graph is.
@@ -232,6 +233,8 @@ package struct TriggerTable: Sendable {
         case .started:
             for id in triggers.keys.sorted() { settle(id, at: now, into: &effects) }
         case .added(let definition, let stored): add(definition, stored, at: now, into: &effects)
+        case .replaced(let definition, let stored):
+            replace(definition, stored, at: now, into: &effects)
         case .removed(let id): remove(id, at: now, into: &effects)
         case .suspensionRequested(let id, let suspension):
             suspend(id, suspension, at: now, into: &effects)
@@ -263,25 +266,64 @@ package struct TriggerTable: Sendable {
         look(at: definition.id, now, into: &effects)
     }
 
-    mutating func insert(_ trigger: Trigger) {
+    mutating func insert(_ trigger: Trigger, _ history: History = History()) {
         let definition = trigger.definition
         triggers[definition.id] = trigger
+        histories[definition.id] = history
         guard !trigger.state.isRemoved else { return }
         names[definition.name] = definition.id
-        if case .graph(let source) = definition.source {
-            var ids = listeners[source.name] ?? []
-            ids.insert(definition.id, at: ids.firstIndex { $0 > definition.id } ?? ids.count)
-            listeners[source.name] = ids
+        listen(definition)
+    }
+
+    private mutating func listen(_ definition: Definition) {
+        guard case .graph(let source) = definition.source else { return }
+        var ids = listeners[source.name] ?? []
+        ids.insert(definition.id, at: ids.firstIndex { $0 > definition.id } ?? ids.count)
+        listeners[source.name] = ids
+    }
+
+    private mutating func stopListening(_ definition: Definition) {
+        guard case .graph(let source) = definition.source else { return }
+        listeners[source.name]?.removeAll { $0 == definition.id }
+        if listeners[source.name]?.isEmpty == true { listeners[source.name] = nil }
+    }
+
+    /// Gives a trigger another description. Its firings stay, so nothing that was accepted is lost
+    /// and nothing that fired it fires it again.
+    private mutating func replace(
+        _ definition: Definition,
+        _ stored: StoredTrigger,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let id = definition.id
+        guard let trigger = triggers[id], !trigger.state.isRemoved,
+            trigger.definition.name == definition.name
+        else { return }
+        stopListening(trigger.definition)
+        if trigger.definition.schedule != definition.schedule {
+            // Ticks of another schedule that are over were not missed.
+            triggers[id]?.state.position = now.wall
         }
+        triggers[id]?.definition = definition
+        triggers[id]?.stored = stored
+        triggers[id]?.nextTick = nil
+        triggers[id]?.readyAt = nil
+        // The new graph may be accepted where the old one was not.
+        triggers[id]?.retryAt = nil
+        triggers[id]?.tries = 0
+        triggers[id]?.refusals = 0
+        triggers[id]?.refused = 0
+        listen(definition)
+        if let state = triggers[id]?.state { effects.records.append(.replaced(stored, state)) }
+        settle(id, at: now, into: &effects)
+        look(at: id, now, into: &effects)
     }
 
     private mutating func remove(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
         guard let trigger = triggers[id], !trigger.state.isRemoved else { return }
         names[trigger.definition.name] = nil
-        if case .graph(let source) = trigger.definition.source {
-            listeners[source.name]?.removeAll { $0 == id }
-            if listeners[source.name]?.isEmpty == true { listeners[source.name] = nil }
-        }
+        stopListening(trigger.definition)
         guard trigger.definition.hasLastGraph else { return forget(id, into: &effects) }
         for number in trigger.open where trigger.firings[number]?.status.graph == nil {
             finish(FiringID(id, number), .dropped, into: &effects)
@@ -306,6 +348,7 @@ package struct TriggerTable: Sendable {
     /// Removes a trigger and everything that is known of it.
     mutating func forget(_ id: TriggerID, into effects: inout Effects) {
         guard let trigger = triggers.removeValue(forKey: id) else { return }
+        histories[id] = nil
         for number in trigger.open {
             if let graph = trigger.firings[number]?.status.graph { runs[graph] = nil }
         }
@@ -471,81 +514,6 @@ package struct TriggerTable: Sendable {
             let data = "{\"graph\":\(graph),\"round\":\(round),\"outcome\":\"\(outcome)\"}"
             let occurrence = Occurrence(identity: "\(graph)/\(round)", data: data)
             occur(id, occurrence, at: now, into: &effects)
-        }
-    }
-
-    // MARK: - Rows
-
-    /// Adds a firing.
-    @discardableResult
-    mutating func append(
-        _ occurrence: Occurrence,
-        _ status: FiringStatus,
-        to id: TriggerID,
-        at now: Moment,
-        into effects: inout Effects
-    ) -> FiringID {
-        forgetOldest(of: id, into: &effects)
-        guard var trigger = triggers[id] else { return FiringID(id, 0) }
-        // Gives up the second reference, so that nothing is copied.
-        triggers[id] = nil
-        trigger.last += 1
-        let firing = FiringID(id, trigger.last)
-        if status == .accepted || status == .waiting { trigger.accepted += 1 }
-        var row = StoredFiring(
-            id: firing,
-            identity: occurrence.identity,
-            plannedAt: occurrence.plannedAt,
-            occurredAt: now.wall,
-            ordinal: trigger.accepted,
-            floor: trigger.floor,
-            status: status
-        )
-        row.count = occurrence.count
-        row.data = status.isFinal ? "" : occurrence.data
-        trigger.firings[trigger.last] = row
-        trigger.identities[occurrence.identity] = trigger.last
-        if status.isFinal {
-            trigger.final.append(trigger.last)
-        } else {
-            trigger.open.append(trigger.last)
-        }
-        triggers[id] = trigger
-        effects.records.append(.firing(row))
-        return firing
-    }
-
-    mutating func change(
-        _ id: FiringID,
-        into effects: inout Effects,
-        _ body: (inout StoredFiring) -> Void
-    ) {
-        guard var row = triggers[id.trigger]?.firings[id.number] else { return }
-        body(&row)
-        triggers[id.trigger]?.firings[id.number] = row
-        effects.records.append(.firing(row))
-    }
-
-    mutating func finish(_ id: FiringID, _ status: FiringStatus, into effects: inout Effects) {
-        change(id, into: &effects) {
-            $0.status = status
-            $0.data = ""
-        }
-        triggers[id.trigger]?.open.removeAll { $0 == id.number }
-        triggers[id.trigger]?.final.append(id.number)
-    }
-
-    private mutating func forgetOldest(of id: TriggerID, into effects: inout Effects) {
-        while let trigger = triggers[id], trigger.final.count >= Limits.triggerFiringsKept,
-            let number = trigger.final.first
-        {
-            triggers[id]?.final.removeFirst()
-            guard let row = triggers[id]?.firings.removeValue(forKey: number) else { continue }
-            triggers[id]?.identities[row.identity] = nil
-            if let planned = row.plannedAt {
-                triggers[id]?.floor = max(trigger.floor ?? planned, planned)
-            }
-            effects.records.append(.firingForgotten(row.id))
         }
     }
 }

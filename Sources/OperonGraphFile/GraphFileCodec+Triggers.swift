@@ -94,7 +94,7 @@ struct TriggerText {
         let usual = TriggerPolicy()
         if policy.overlap != usual.overlap { text("overlap", policy.overlap.rawValue) }
         if policy.missed != usual.missed { text("missed", policy.missed.rawValue) }
-        if policy.merge != usual.merge { text("merge", policy.merge.rawValue) }
+        if let merge = policy.merge { text("merge", merge.rawValue) }
         if let window = policy.coalesce { text("coalesce", DurationText.text(window)) }
         if let until = policy.until { text("until", DateText.text(until)) }
         if let limit = policy.limit { raw("limit", String(limit)) }
@@ -121,11 +121,11 @@ struct TriggerText {
             text("timezone", cron.timezone)
             if cron.leeway > .zero { text("leeway", DurationText.text(cron.leeway)) }
         case .event: break
+        case .watched(let source): watched(source)
         case .graph(let graph):
             text("name", graph.name)
             guard !graph.outcomes.isEmpty else { break }
-            let names = graph.outcomes.map { "\"" + $0.name + "\"" }.joined(separator: ",")
-            raw("outcomes", "[" + names + "]")
+            raw("outcomes", Self.list(graph.outcomes.map(\.name)))
         case .webhook(let webhook):
             text("signature", webhook.signature.rawValue)
             switch webhook.secret {
@@ -140,6 +140,27 @@ struct TriggerText {
         }
         close()
         close()
+    }
+
+    private mutating func watched(_ source: WatchedSource) {
+        switch source {
+        case .file(let file):
+            text("path", file.path)
+            if let pattern = file.pattern { text("pattern", pattern) }
+            raw("on", Self.list(file.changeNames))
+        case .pipe(let path): text("path", path)
+        case .program(let arguments): raw("command", Self.list(arguments))
+        case .signal(let name): text("name", name)
+        case .process(.number(let number)): raw("pid", String(number))
+        case .process(.identity(let identity)): text("identity", identity)
+        case .process(.file(let path)): text("pidFile", path)
+        case .message(let queue): text("queue", queue)
+        }
+    }
+
+    private static func list(_ texts: [String]) -> String {
+        let quoted = texts.map { String(decoding: JSONString.quoted($0), as: UTF8.self) }
+        return "[" + quoted.joined(separator: ",") + "]"
     }
 
     private mutating func graph(_ graph: TriggerGraph) {

@@ -148,8 +148,7 @@ struct TriggerReader {
             draft.policy.missed =
                 try fields.word(node, key, MissedTicks.allCases, \.rawValue) ?? .once
         case "merge":
-            draft.policy.merge =
-                try fields.word(node, key, EventMerge.allCases, \.rawValue) ?? .replace
+            draft.policy.merge = try fields.word(node, key, EventMerge.allCases, \.rawValue)
         case "coalesce":
             draft.policy.coalesce = try fields.duration(node, key, isPositive: true)
         case "until": draft.policy.until = try fields.moment(node, key)
@@ -193,6 +192,23 @@ struct TriggerReader {
                 "“merge” is replace or collect here: “\(draft.source.kind)” gives no number"
             )
         }
+        try checkMerge(draft, found)
+    }
+
+    /// Nothing that a watched source reports is merged unless that is asked for.
+    private mutating func checkMerge(
+        _ draft: TriggerDescription,
+        _ found: [String: Position]
+    ) throws(Stop) {
+        guard let position = found["coalesce"], draft.source.watched != nil,
+            draft.policy.merge == nil
+        else { return }
+        try fields.log.report(
+            .missingKey,
+            at: position,
+            "coalesce",
+            "“coalesce” needs “merge” here: collect for a list of all, replace for the last one"
+        )
     }
 
     // MARK: - Graphs and parameters

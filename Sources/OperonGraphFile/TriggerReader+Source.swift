@@ -30,6 +30,7 @@ extension TriggerReader {
         case "cron": return try cron(first, others)
         case "webhook": return try webhook(first, others)
         case "graph": return try ended(first, others)
+        case let kind where WatchedSource.kinds.contains(kind): return try watched(first, others)
         default: return try event(first, others)
         }
     }
@@ -38,7 +39,7 @@ extension TriggerReader {
     private static let knownKeys = FiringSource.kinds + settings
 
     /// The settings of a source: in a map of its own, or beside it.
-    private mutating func settings(
+    mutating func settings(
         of entry: Node.Entry,
         _ others: [Node.Entry],
         main: String,

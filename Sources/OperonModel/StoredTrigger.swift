@@ -141,6 +141,8 @@ package struct StoredFiring: Hashable, Sendable, Codable {
 /// What a store keeps of the decisions about triggers.
 package enum TriggerRecord: Hashable, Sendable, Codable {
     case added(StoredTrigger, TriggerState)
+    /// The trigger has another description. Its firings stay.
+    case replaced(StoredTrigger, TriggerState)
     case changed(TriggerID, TriggerState)
     /// The trigger with all its firings.
     case removed(TriggerID)
@@ -152,6 +154,7 @@ package enum TriggerRecord: Hashable, Sendable, Codable {
     package var existing: TriggerID? {
         switch self {
         case .added: nil
+        case .replaced(let trigger, _): trigger.id
         case .changed(let id, _), .removed(let id): id
         case .firing(let firing): firing.id.trigger
         case .firingForgotten(let id): id.trigger

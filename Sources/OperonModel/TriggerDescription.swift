@@ -70,6 +70,8 @@ package enum FiringSource: Hashable, Sendable {
     case webhook(WebhookSource)
     /// When a graph ends.
     case graph(GraphSource)
+    /// When something occurs that the coordinator's process watches.
+    case watched(WatchedSource)
 
     /// The name of the source, as in trigger files. Stable.
     package var kind: String {
@@ -79,17 +81,23 @@ package enum FiringSource: Hashable, Sendable {
         case .event: "event"
         case .webhook: "webhook"
         case .graph: "graph"
+        case .watched(let source): source.kind
         }
     }
 
     /// The names of all sources.
-    package static let kinds = ["every", "cron", "event", "webhook", "graph"]
+    package static let kinds =
+        ["every", "cron", "event", "webhook", "graph"] + WatchedSource.kinds
+
+    package var watched: WatchedSource? {
+        if case .watched(let source) = self { source } else { nil }
+    }
 
     /// Whether times alone decide when it fires.
     package var isTimer: Bool {
         switch self {
         case .every, .cron: true
-        case .event, .webhook, .graph: false
+        case .event, .webhook, .graph, .watched: false
         }
     }
 }
@@ -213,7 +221,9 @@ package enum EventMerge: String, Hashable, Sendable, CaseIterable {
 package struct TriggerPolicy: Hashable, Sendable {
     package var overlap = TriggerOverlap.allow
     package var missed = MissedTicks.once
-    package var merge = EventMerge.replace
+    /// How data of several occurrences become one firing; `nil`: those of watched sources are not
+    /// merged, but wait where they are, and of all others the last ones count.
+    package var merge: EventMerge?
     /// What occurs within this time after the first occurrence is merged into one firing; `nil`:
     /// each fires at once.
     package var coalesce: Duration?

@@ -3,7 +3,7 @@
 /// A trigger.
 package struct TriggerView: Hashable, Sendable, Codable {
     package var name: String
-    /// `every`, `cron`, `event`, `webhook` or `graph`.
+    /// One of `FiringSource.kinds`.
     package var source: String
     /// The source in words: `every 5m`, `cron 0 3 * * 1-5 (Europe/Berlin)`.
     package var on: String
@@ -20,13 +20,16 @@ package struct TriggerView: Hashable, Sendable, Codable {
     package var open = 0
     /// The newest firing.
     package var last: FiringView?
-    /// Why its graph was refused last, or why it cannot tick; `nil`: neither.
+    /// Why it cannot tick or cannot be observed, or why its graph was refused last; `nil`: neither.
     package var problem: String?
     package var overlap: String
     /// `nil`: it does not tick.
     package var missed: String?
-    /// `nil`: it ticks, and ticks have no data.
+    /// `nil`: it ticks, and ticks have no data; or it is watched and merges nothing.
     package var merge: String?
+    /// How far the watching of its source is: `starting`, `observing`, `waiting` or `ended`; `nil`:
+    /// nothing is watched.
+    package var watch: String?
     /// Seconds.
     package var coalesce: Double?
     package var until: TimeText?
@@ -125,6 +128,7 @@ package struct TriggerReasonView: Hashable, Sendable, Codable {
     package static let codes: Set<String> = [
         "timeZone", "suspended", "until", "limit", "waiting", "coalesce", "overlap", "refused",
         "running", "skipped", "nextTick", "noTick", "noEvent", "noRequest", "noGraph",
+        "noOccurrence", "notObserved", "sourceEnded", "occurrenceRefused",
     ]
 }
 

@@ -130,6 +130,9 @@ package struct StoreImage: Sendable {
         switch record {
         case .added(let trigger, let state):
             triggers[trigger.id] = Trigger(trigger: trigger, state: state)
+        case .replaced(let trigger, let state):
+            triggers[trigger.id]?.trigger = trigger
+            triggers[trigger.id]?.state = state
         case .changed(let id, let state): triggers[id]?.state = state
         case .removed(let id): triggers[id] = nil
         case .firing(let firing): triggers[firing.id.trigger]?.firings[firing.id.number] = firing

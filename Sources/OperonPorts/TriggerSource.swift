@@ -27,8 +27,8 @@ package protocol TriggerSource: Sendable {
 package struct Occurrence: Hashable, Sendable {
     /// The bytes of an identity.
     package static let identityBytesMax = 256
-    /// The bytes of the JSON that describes an occurrence: as many as an input may have.
-    package static let eventBytesMax = 1 << 20
+    /// The bytes of the JSON that describes an occurrence.
+    package static let eventBytesMax = Limits.watchedEventBytes
 
     /// The same whenever the same occurrence is seen again, also by another run of the source.
     /// Printable ASCII without spaces.

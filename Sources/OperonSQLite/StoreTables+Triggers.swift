@@ -5,7 +5,7 @@ import OperonPorts
 extension StoreTables {
     func write(_ record: TriggerRecord) throws {
         switch record {
-        case .added(let trigger, let state):
+        case .added(let trigger, let state), .replaced(let trigger, let state):
             try write(trigger)
             try write(state, of: trigger.id)
         case .changed(let id, let state): try write(state, of: id)

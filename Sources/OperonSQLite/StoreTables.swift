@@ -146,7 +146,7 @@ final class StoreTables {
             switch record {
             case .added(let trigger, _): triggers.insert(trigger.id)
             case .removed(let id): triggers.remove(id)
-            case .changed, .firing, .firingForgotten: continue
+            case .replaced, .changed, .firing, .firingForgotten: continue
             }
         }
         // The operations are independent, so their order does not matter.

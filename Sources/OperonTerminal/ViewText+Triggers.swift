@@ -45,6 +45,7 @@ extension ViewText {
             ("on", shown(trigger.on)), ("graph", shown(trigger.graph)),
             ("status", shown(trigger.status)),
         ]
+        if let watch = trigger.watch { rows.append(("watch", shown(watch))) }
         if trigger.suspension != nil {
             rows.append(("suspended", suspension(trigger.suspension)))
         }

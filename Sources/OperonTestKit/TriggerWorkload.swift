@@ -21,7 +21,8 @@ struct TriggerWorkload: Sendable {
         case 0:
             known.remove(at: place)
             return .removed(id)
-        case 1, 2: return .changed(id, state(now))
+        case 1: return .replaced(trigger(id, now), state(now))
+        case 2: return .changed(id, state(now))
         case 3, 4:
             guard let number = known[place].numbers.first else { return .changed(id, state(now)) }
             known[place].numbers.removeFirst()
@@ -40,14 +41,17 @@ struct TriggerWorkload: Sendable {
         count += 1
         let id = TriggerID(epoch: Epoch(rawValue: 3), number: count)
         known.append((id, [], 0))
-        let trigger = StoredTrigger(
+        return .added(trigger(id, now), state(now))
+    }
+
+    private mutating func trigger(_ id: TriggerID, _ now: WallTime) -> StoredTrigger {
+        StoredTrigger(
             id: id,
             name: "t\(generator.next() % 5)",
             addedAt: now,
             addedBy: generator.next() % 2 == 0 ? "" : "ann",
             body: Array("{\"a\": \(generator.next())}".utf8)
         )
-        return .added(trigger, state(now))
     }
 
     private mutating func state(_ now: WallTime) -> TriggerState {

@@ -38,6 +38,8 @@ package final class TestCluster: Sendable {
         /// Whether every operation waits at its gate, or only those that `Gates.close` names.
         package var holdsAll = true
         package var version = "0.0.0"
+        /// Whether triggers may watch the machine.
+        package var watchesMachine = true
 
         /// Nothing is sent to a worker for which it has no slot, so that a test can count.
         package init() { scheduler.readAheadCountMax = 0 }
@@ -136,7 +138,8 @@ package final class TestCluster: Sendable {
         configuration.triggers = TriggerSupport(
             codec: GraphFileCodec(),
             zones: TimeZoneDirectory(),
-            environment: ["OPERON_WEBHOOK_TEST": Self.webhookSecret]
+            environment: ["OPERON_WEBHOOK_TEST": Self.webhookSecret],
+            sources: Self.sources(options, broker)
         )
         if let clock = options.clock {
             configuration.time = clock.source
@@ -162,6 +165,24 @@ package final class TestCluster: Sendable {
         self.hub = hub
         self.broker = broker
         transport = broker == nil ? cuttable : nil
+    }
+
+    private static func sources(_ options: Options, _ broker: Broker?) -> OwnSources {
+        var sources = OwnSources.Configuration(
+            watchesMachine: options.watchesMachine,
+            environment: [:]
+        )
+        if let clock = options.clock { sources.time = clock.source }
+        if let broker {
+            sources.messages = { queue throws(TriggerSourceError) in
+                try broker.coordinator.messageSource(
+                    queue: queue,
+                    isJSON: { (try? GraphFileCodec().checkData($0)) != nil },
+                    logger: Self.logger
+                )
+            }
+        }
+        return OwnSources(sources)
     }
 
     private static func store(

@@ -1,11 +1,15 @@
+import AsyncHTTPClient
+import Crypto
 import Foundation
+import NIOCore
+import NIOHTTP1
 import OperonFaultKit
 import OperonModel
 import OperonRuntime
 import Testing
 
 /// A coordinator with triggers is killed again and again, and started on the same file.
-@Suite(.serialized) struct TriggerDeathTests {
+@Suite(.serialized, .ownBroker) struct TriggerDeathTests {
     /// How many times it is killed: `OPERON_TRIGGER_KILLS=500` takes some minutes.
     private static let kills =
         ProcessInfo.processInfo.environment["OPERON_TRIGGER_KILLS"].flatMap { Int($0) } ?? 12
@@ -16,23 +20,42 @@ import Testing
           a: { wait: 1ms }
         """
 
+    /// Each with what fires it.
+    private static let triggers = [
+        ("tick", "on: { every: 1s }\nmissed: all"), ("fire", "on: event"),
+        ("queue", "on: event\noverlap: queue\nmerge: collect"),
+        ("after", "on: { graph: other }"),
+        (
+            "hook",
+            "on: { webhook: { signature: github, secretEnvironment: \(TriggerLives.secretName), "
+                + "perMinute: 60000 } }"
+        ),
+        ("message", "on: { message: user.orders }"),
+        ("file", "on: { file: { path: FOLDER, pattern: '*.in' } }"),
+    ]
+
     @Test func `no firing that was acknowledged is lost, and none submits two graphs`()
         async throws
     {
-        try await Workspace.run { workspace in
+        let broker = try #require(BrokerFixture.current)
+        try await broker.declareQueue("user.orders")
+        try await Workspace.run(broker: broker.url) { workspace in
             _ = try workspace.write("run.yaml", Self.graph)
             let other = Self.graph.replacing("name: run", with: "name: other")
             let file = try workspace.write("other.yaml", other)
-            for (name, on) in [
-                ("tick", "on: { every: 1s }\nmissed: all"), ("fire", "on: event"),
-                ("queue", "on: event\noverlap: queue\nmerge: collect"),
-                ("after", "on: { graph: other }"),
-            ] {
+            let folder = workspace.path("in")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            for (name, on) in Self.triggers {
+                let on = on.replacing("FOLDER", with: folder)
                 _ = try workspace.write("\(name).yaml", "name: \(name)\ngraph: run.yaml\n\(on)\n")
             }
-            let lives = TriggerLives(workspace)
+            try workspace.startWorkers(1, slots: 4)
+            let lives = TriggerLives(workspace, broker: try BrokerUsers(broker.url).coordinator)
             try await lives.start(killAt: nil)
-            for name in ["tick", "fire", "queue", "after"] {
+            for (name, _) in Self.triggers {
                 try await lives.call(["trigger", "add", workspace.path("\(name).yaml")])
             }
             let points = CrashPoint.allCases.filter { ![.inHand, .requestInHand].contains($0) }
@@ -43,25 +66,30 @@ import Testing
                 let point = points[number % points.count]
                 let count = Int.random(in: 1...8, using: &generator)
                 try await lives.start(killAt: "\(point.rawValue):\(count)")
+                try await broker.publish("{\"n\": \(fired)}", id: "m\(fired)", to: "user.orders")
+                _ = try workspace.write("in/\(fired).in", "\(fired)")
                 for name in ["fire", "queue"] {
                     try await lives.call([
                         "trigger", "fire", name, "--data", "\(fired)",
                         "--idempotency-key", "k\(fired)",
                     ])
                 }
+                try await lives.deliver("{\"n\": \(fired)}", id: "d\(fired)", to: "hook")
                 try await lives.call(["submit", file, "--idempotency-key", "o\(fired)"])
                 fired += 1
             }
             lives.kill()
             try await lives.start(killAt: nil)
             try await lives.call(["trigger", "suspend", "tick"])
-            let graphs = try await lives.waitUntilDone(["tick", "fire", "queue", "after"])
+            for name in ["message", "file"] { try await lives.waitForFirings(fired, of: name) }
+            let graphs = try await lives.waitUntilDone(Self.triggers.map(\.0))
             try await check(lives, graphs, fired)
+            #expect(try await broker.messageCount("user.orders") == 0)
         }
     }
 
     private func check(_ lives: TriggerLives, _ graphs: [String: Int], _ fired: Int) async throws {
-        for name in ["tick", "fire", "queue", "after"] {
+        for (name, _) in Self.triggers {
             let firings = try await lives.history(of: name)
             let identities = firings.map(\.identity)
             #expect(Set(identities).count == identities.count)
@@ -86,7 +114,7 @@ import Testing
     }
 }
 
-/// A coordinator with a worker in its process, from life to life.
+/// A coordinator, from life to life.
 private final class TriggerLives {
     struct Firing: Decodable {
         let number: Int
@@ -103,18 +131,30 @@ private final class TriggerLives {
         let next: Int?
     }
 
+    /// The variable with the secret of the webhook.
+    static let secretName = "OPERON_WEBHOOK_DEATHS"
+    private static let secret = "it is a secret"
+
     private let workspace: Workspace
+    private let broker: String
     private var program: Program?
 
-    init(_ workspace: Workspace) { self.workspace = workspace }
+    init(_ workspace: Workspace, broker: String) {
+        self.workspace = workspace
+        self.broker = broker
+    }
 
-    private var address: String { "unix:\(workspace.path("operon.sock"))" }
+    private var socket: String { workspace.path("operon.sock") }
+    private var address: String { "unix:\(socket)" }
 
     func start(killAt: String?) async throws {
         let program = try workspace.start(
             "operon",
-            ["up", "--store", workspace.path("graphs.db"), "--listen", address],
-            environment: ["OPERON_KILL_AT": killAt]
+            [
+                "coordinator", "--broker", broker, "--prefix", workspace.prefix,
+                "--store", workspace.path("graphs.db"), "--listen", address, "--watch-machine",
+            ],
+            environment: ["OPERON_KILL_AT": killAt, Self.secretName: Self.secret]
         )
         self.program = program
         do { try await program.says("answers at ") } catch { try await program.end() }
@@ -139,6 +179,41 @@ private final class TriggerLives {
         throw CommandFailure("nobody took \(arguments)")
     }
 
+    /// Sends a signed request, which is safe to repeat, until a coordinator has taken it.
+    func deliver(_ body: String, id: String, to name: String) async throws {
+        let key = SymmetricKey(data: Array(Self.secret.utf8))
+        let code = HMAC<SHA256>.authenticationCode(for: Array(body.utf8), using: key)
+            .map { String(format: "%02x", $0) }.joined()
+        var request = HTTPClientRequest(
+            url: try #require(URL(httpURLWithSocketPath: socket, uri: "/v1/hooks/\(name)"))
+                .absoluteString
+        )
+        request.method = .POST
+        request.headers.add(name: "Host", value: "localhost")
+        request.headers.add(name: "Content-Type", value: "application/json")
+        request.headers.add(name: "X-Hub-Signature-256", value: "sha256=" + code)
+        request.headers.add(name: "X-GitHub-Delivery", value: id)
+        request.body = .bytes(Array(body.utf8))
+        for _ in 0..<20 {
+            do {
+                let answer = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+                if answer.status.code / 100 == 2 { return }
+                try #require(answer.status.code / 100 == 5, "\(answer)")
+            } catch is HTTPClientError {
+            } catch is ChannelError {
+            } catch is IOError {}
+            kill()
+            try await program?.end()
+            try await start(killAt: nil)
+        }
+        throw CommandFailure("nobody took the request \(id)")
+    }
+
+    /// Returns when a trigger has that many firings.
+    func waitForFirings(_ count: Int, of name: String) async throws {
+        for _ in 0..<300 where try await history(of: name).first?.number ?? 0 < count {}
+    }
+
     func history(of name: String) async throws -> [Firing] {
         let ended = try await call([
             "trigger", "history", name, "--limit", "1000", "--output", "json",
@@ -161,5 +236,37 @@ private final class TriggerLives {
         let ended = try await call(["list", "--limit", "10000", "--output", "json"])
         let graphs = try JSONDecoder().decode(Graphs.self, from: Data(ended.output.utf8)).graphs
         return Dictionary(grouping: graphs) { $0.submittedBy ?? "" }.mapValues(\.count)
+    }
+}
+
+extension BrokerFixture {
+    fileprivate func declareQueue(_ name: String) async throws {
+        _ = try await control(
+            "eval",
+            "rabbit_amqqueue:declare(\(Self.resource(name)), true, false, [], none, <<\"test\">>)."
+        )
+    }
+
+    fileprivate func publish(_ body: String, id: String, to queue: String) async throws {
+        let body = body.replacing("\"", with: "\\\"")
+        _ = try await control(
+            "eval",
+            "rabbit_basic:publish(rabbit_misc:r(<<\"/\">>, exchange, <<>>), <<\"\(queue)\">>, "
+                + "[{message_id, <<\"\(id)\">>}, {delivery_mode, 2}], <<\"\(body)\">>)."
+        )
+    }
+
+    /// How many messages a queue holds, those included that were delivered and not answered.
+    fileprivate func messageCount(_ queue: String) async throws -> Int? {
+        let size = try await control(
+            "eval",
+            "{ok, Q} = rabbit_amqqueue:lookup(\(Self.resource(queue))), "
+                + "[{messages, N}] = rabbit_amqqueue:info(Q, [messages]), N."
+        )
+        return Int(size.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    private static func resource(_ queue: String) -> String {
+        "rabbit_misc:r(<<\"/\">>, queue, <<\"\(queue)\">>)"
     }
 }

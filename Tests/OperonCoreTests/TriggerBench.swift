@@ -55,16 +55,19 @@ struct TriggerBench {
         switch record {
         case .added(let trigger, let state):
             stored[trigger.id] = RestoredTrigger(trigger: trigger, state: state)
+        case .replaced(let trigger, let state):
+            stored[trigger.id]?.trigger = trigger
+            stored[trigger.id]?.state = state
         case .changed(let id, let state): stored[id]?.state = state
         case .removed(let id): stored[id] = nil
         case .firing(let firing):
             guard var row = stored[firing.id.trigger] else { return }
             stored[firing.id.trigger] = nil
             // Nearly always a new one, or one of the last.
-            if let place = row.firings.lastIndex(where: { $0.id == firing.id }) {
-                row.firings[place] = firing
-            } else {
+            if row.firings.last.map({ $0.id < firing.id }) ?? true {
                 row.firings.append(firing)
+            } else if let place = row.firings.lastIndex(where: { $0.id == firing.id }) {
+                row.firings[place] = firing
             }
             stored[firing.id.trigger] = row
         case .firingForgotten(let id):

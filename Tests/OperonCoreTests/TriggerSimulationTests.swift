@@ -43,6 +43,10 @@ struct TriggerSimulationTests {
 private struct TriggerRun {
     var bench = TriggerBench()
     var ids: [TriggerID] = []
+    /// Those whose sources hold what cannot be taken.
+    var watched: [TriggerID] = []
+    /// What their sources hold, the oldest first.
+    var held: [TriggerID: [String]] = [:]
     /// Graphs by the identity of the firing, and those that have not ended.
     var submitted: [String: GraphID] = [:]
     var running: [GraphID] = []
@@ -70,6 +74,13 @@ private struct TriggerRun {
                 }
             )
         }
+        for overlap in overlaps {
+            let id = bench.add("watched \(overlap)", .watched(.pipe("/lines"))) {
+                $0.policy.overlap = overlap
+            }
+            watched.append(id)
+            held[id] = []
+        }
         let cron = try CronExpression("*/2 * * * *")
         ids.append(bench.add("cron", .cron(CronSource(cron))))
     }
@@ -93,7 +104,7 @@ private struct TriggerRun {
     }
 
     mutating func step(_ draw: inout SeededGenerator) throws {
-        switch draw.next() % 16 {
+        switch draw.next() % 20 {
         case 0..<4:
             let pause = Duration.milliseconds(Int64(draw.next() % 20_000))
             bench.moment.monotonic = bench.moment.monotonic + pause
@@ -117,8 +128,15 @@ private struct TriggerRun {
             try handle(.runEnded(graph, name: "g", round: 0, .succeeded), &draw)
             // The end is stored with the graph's own end, or comes again after the restart.
             if bench.table.runningGraphs.contains(graph) { running.append(graph) }
+        case 16, 17: try watch(&draw)
+        case 18:
+            let all = ids + watched
+            let id = all[Int(draw.next() % UInt64(all.count))]
+            guard let definition = bench.definitions[id], let row = bench.stored[id] else { return }
+            try handle(.replaced(definition, row.trigger), &draw)
         default:
-            let id = ids[Int(draw.next() % UInt64(ids.count))]
+            let all = ids + watched
+            let id = all[Int(draw.next() % UInt64(all.count))]
             let isSuspended = draw.next() % 2 == 0
             try handle(.suspensionRequested(id, isSuspended ? Suspension() : nil), &draw)
         }
@@ -127,6 +145,36 @@ private struct TriggerRun {
             bench.handle(.runEnded(graph, name: "g", round: 0, .cancelled))
         }
         bench.cancels = []
+    }
+
+    /// A source reports the oldest of what it holds, until that is taken.
+    private mutating func watch(_ draw: inout SeededGenerator) throws {
+        let id = watched[Int(draw.next() % UInt64(watched.count))]
+        if draw.next() % 2 == 0 {
+            number += 1
+            held[id]?.append("w\(number)")
+        }
+        guard let first = held[id]?.first else { return }
+        let name = "\(id) \(first)"
+        try handle(.occurred(id, TriggerTable.Occurrence(identity: first)), &draw, identity: name)
+        // After a crash it reports what was not acknowledged again.
+        if acknowledged.contains(name) { held[id]?.removeFirst() }
+    }
+
+    /// Returns whether a source has nothing left.
+    private mutating func drain(_ id: TriggerID) -> Bool {
+        while let first = held[id]?.first {
+            bench.occur(id, first)
+            switch bench.answer {
+            case .accepted, .again: acknowledged.insert("\(id) \(first)")
+            case .refused(.busy): return false
+            case .refused, nil:
+                Issue.record("\(first) was refused, seed \(seed)")
+                return true
+            }
+            held[id]?.removeFirst()
+        }
+        return true
     }
 
     private mutating func submit(_ draw: inout SeededGenerator) throws {
@@ -161,7 +209,7 @@ private struct TriggerRun {
 
     /// Everything that was acknowledged ends up in a graph that was submitted, or was skipped.
     mutating func settle() throws {
-        for id in ids { bench.handle(.suspensionRequested(id, nil)) }
+        for id in ids + watched { bench.handle(.suspensionRequested(id, nil)) }
         for _ in 0..<400 {
             bench.pass(.seconds(300))
             while !bench.submissions.isEmpty {
@@ -173,12 +221,20 @@ private struct TriggerRun {
                 bench.handle(.runEnded(graph, name: "g", round: 0, .succeeded))
             }
             bench.cancels = []
-            let isDone = ids.filter { !isTimer($0) }.allSatisfy { id in
-                bench.table.firings(of: id, limit: 1_000).allSatisfy(\.status.isFinal)
+            var isDone = true
+            for id in watched where !drain(id) { isDone = false }
+            for id in ids + watched where !isTimer(id) {
+                let rows = bench.table.firings(of: id, limit: 1_000)
+                if !rows.allSatisfy(\.status.isFinal) { isDone = false }
             }
             if isDone { break }
         }
-        for id in ids where !isTimer(id) {
+        for id in watched {
+            #expect(held[id] == [], "seed \(seed)")
+            let rows = bench.table.firings(of: id, limit: 1_000)
+            #expect(rows.allSatisfy { $0.count == 1 && $0.status.name != "merged" })
+        }
+        for id in ids + watched where !isTimer(id) {
             let rows = bench.table.firings(of: id, limit: 1_000)
             let byNumber = Dictionary(uniqueKeysWithValues: rows.map { ($0.id.number, $0) })
             for row in rows where acknowledged.contains("\(id) \(row.identity)") {

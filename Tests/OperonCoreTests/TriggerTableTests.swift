@@ -158,6 +158,64 @@ struct TriggerTableTests {
         #expect(bench.answer == .again(FiringID(id, 3)))
     }
 
+    @Test func `what a watched source reports is not merged, but waits where it is`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("lines", .watched(.pipe("/lines"))) { $0.policy.overlap = .queue }
+        bench.occur(id, "a")
+        let graph = bench.submitAll()[0]
+        bench.occur(id, "b")
+        #expect(bench.answer == .accepted(FiringID(id, 2)))
+        bench.occur(id, "c")
+        #expect(bench.answer == .refused(.busy) && bench.statuses(id) == ["submitted", "waiting"])
+        bench.occur(id, "b")
+        #expect(bench.answer == .again(FiringID(id, 2)))
+        bench.end(graph)
+        bench.occur(id, "c")
+        #expect(bench.answer == .accepted(FiringID(id, 3)))
+    }
+
+    @Test func `a replaced trigger keeps its firings, and ticks by its new schedule`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("t", .event)
+        bench.occur(id, "a")
+        bench.occur(id, "b")
+        bench.submitAll()
+        let graph = TriggerGraph(file: "h.yaml", contentType: "application/yaml", text: "")
+        let description = TriggerDescription(name: "t", source: .every(60), graph: graph)
+        let definition = TriggerTable.Definition(
+            id,
+            description,
+            zone: .utc,
+            addedAt: bench.moment.wall
+        )
+        bench.definitions[id] = definition
+        let row = StoredTrigger(id: id, name: "t", addedAt: bench.moment.wall, body: [1])
+        bench.handle(.replaced(definition, row))
+        #expect(bench.statuses(id) == ["submitted", "submitted"])
+        bench.occur(id, "b")
+        #expect(bench.answer == .again(FiringID(id, 2)))
+        bench.pass(.seconds(60))
+        try bench.restart()
+        #expect(bench.statuses(id) == ["submitted", "submitted", "accepted"])
+        #expect(bench.stored[id]?.trigger.body == [1])
+    }
+
+    /// After a restart the source looks at the files anew.
+    @Test func `a trigger on files knows each of twenty thousand files again`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("files", .watched(.file(FileSource(path: "/in", pattern: "*"))))
+        for number in 0..<20_000 {
+            bench.occur(id, "file:\(number)")
+            for graph in bench.submitAll() { bench.end(graph) }
+            bench.keys = [:]
+        }
+        try bench.restart()
+        for number in stride(from: 0, to: 20_000, by: 97) {
+            bench.occur(id, "file:\(number)")
+            #expect(bench.answer == .again(FiringID(id, UInt64(number + 1))))
+        }
+    }
+
     @Test func `overlap cancelRunning cancels the run and submits when it has ended`() {
         var bench = TriggerBench()
         let id = bench.add("fire", .event) { $0.policy.overlap = .cancelRunning }

@@ -102,6 +102,7 @@ EOF
     env -i PATH="$PATH" OPERON_VHOST=/ OPERON_PREFIX_PATTERN='(operon|test\.[^.]+)\.' \
         OPERON_COORDINATOR_USER=coordinator OPERON_COORDINATOR_PASSWORD=coordinator \
         OPERON_WORKER_USER=worker OPERON_WORKER_PASSWORD=worker \
+        OPERON_TRIGGER_QUEUES='user\..*' \
         "$broker_repository/deploy/rabbitmq/definitions" >"$1/operon.json"
 }
 

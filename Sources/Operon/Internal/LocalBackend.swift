@@ -122,7 +122,13 @@ final class LocalBackend: ClusterBackend {
             zones: TimeZoneDirectory(
                 path: OwnProcess.environment["TZDIR"] ?? TimeZoneDirectory.defaultPath
             ),
-            environment: OwnProcess.environment
+            environment: OwnProcess.environment,
+            sources: OwnSources(
+                OwnSources.Configuration(
+                    watchesMachine: true,
+                    environment: OwnProcess.environment
+                )
+            )
         )
         if isMovedByHand {
             // No worker is lost while the clock jumps.

@@ -29,6 +29,13 @@ extension CoordinatorService {
         _ caller: String
     ) throws(ClientError) -> TriggerView {
         try mayChange()
+        var stored = StoredTrigger(
+            id: TriggerID(rawValue: 0),
+            name: description.name,
+            addedAt: time.wall(),
+            addedBy: caller,
+            body: body
+        )
         if let id = triggering.table.id(of: description.name),
             let known = triggering.table.summary(of: id, at: time.wall())
         {
@@ -39,8 +46,9 @@ extension CoordinatorService {
                     "There is another trigger “\(description.name)”: remove it, or replace it."
                 )
             }
-            // Stored together with the new one.
-            attach(trigger: .removed(id))
+            stored.id = id
+            define(description, stored, in: zone) { .replaced($0, stored) }
+            return try view(ofTrigger: description.name)
         }
         guard triggering.table.count < Limits.triggersMax, triggering.lastNumber < .max else {
             throw ClientError(
@@ -49,23 +57,26 @@ extension CoordinatorService {
             )
         }
         triggering.lastNumber += 1
-        let id = TriggerID(epoch: scheduler.epoch, number: triggering.lastNumber)
-        let stored = StoredTrigger(
-            id: id,
-            name: description.name,
-            addedAt: time.wall(),
-            addedBy: caller,
-            body: body
-        )
-        triggering.descriptions[id] = description
+        stored.id = TriggerID(epoch: scheduler.epoch, number: triggering.lastNumber)
+        define(description, stored, in: zone) { .added($0, stored) }
+        return try view(ofTrigger: description.name)
+    }
+
+    private func define(
+        _ description: TriggerDescription,
+        _ stored: StoredTrigger,
+        in zone: TimeZoneRules,
+        _ event: (TriggerTable.Definition) -> TriggerTable.Event
+    ) {
+        triggering.descriptions[stored.id] = description
+        triggering.buckets[stored.id] = nil
         let definition = TriggerTable.Definition(
-            id,
+            stored.id,
             description,
             zone: zone,
             addedAt: stored.addedAt
         )
-        handle(trigger: .added(definition, stored))
-        return try view(ofTrigger: description.name)
+        handle(trigger: event(definition))
     }
 
     func remove(trigger name: String) throws(ClientError) -> TriggerView {
@@ -107,7 +118,7 @@ extension CoordinatorService {
             )
         case .refused(.data(let why)):
             throw ClientError(.invalid, "The data do not fit trigger “\(name)”: \(why).")
-        case .refused(.tooMany):
+        case .refused(.tooMany), .refused(.busy):
             throw ClientError(
                 .tooLarge,
                 "Trigger “\(name)” has \(Limits.triggerOpenMax) firings that have not ended. To "
@@ -168,15 +179,23 @@ extension CoordinatorService {
         view.firings = summary.accepted
         view.open = summary.openCount
         view.last = summary.last.map { self.view($0, of: definition.name) }
-        let problems = [definition.problem, summary.reason]
+        let watch = triggering.watches[summary.id]?.report
+        view.watch = watch?.state.rawValue
+        let problems = [definition.problem, watch?.problem ?? "", summary.reason]
         view.problem = problems.first { !$0.isEmpty }
         view.missed = definition.source.isTimer ? policy.missed.rawValue : nil
-        view.merge = definition.source.isTimer ? nil : policy.merge.rawValue
+        view.merge = Self.merge(of: definition)
         view.coalesce = policy.coalesce?.seconds
         view.until = policy.until.map { TimeText($0) }
         view.limit = policy.limit
         view.addedBy = summary.stored.addedBy.isEmpty ? nil : summary.stored.addedBy
         return view
+    }
+
+    private static func merge(of definition: TriggerTable.Definition) -> String? {
+        if definition.source.isTimer { return nil }
+        let usual = definition.source.watched == nil ? EventMerge.replace : nil
+        return (definition.policy.merge ?? usual)?.rawValue
     }
 
     private func view(of firing: FiringID) throws(ClientError) -> FiringView {
@@ -219,7 +238,7 @@ extension CoordinatorService {
     func explanation(ofTrigger name: String) throws(ClientError) -> TriggerExplanation {
         let id = try find(trigger: name)
         let now = Moment(monotonic: time.now(), wall: time.wall())
-        let reasons = triggering.table.reasons(of: id, at: now).map { reason in
+        var reasons = triggering.table.reasons(of: id, at: now).map { reason in
             TriggerReasonView(
                 code: reason.code,
                 text: reason.text,
@@ -227,6 +246,7 @@ extension CoordinatorService {
                 graph: reason.graph?.rawValue
             )
         }
+        if let watch = triggering.watches[id]?.report { reasons = watch.reasons + reasons }
         return TriggerExplanation(trigger: try view(ofTrigger: name), reasons: reasons)
     }
 }
@@ -238,12 +258,53 @@ extension FiringSource {
         case .every(let source): "every \(source.interval.seconds.text)s"
         case .cron(let source): "cron \(source.expression.text) (\(source.timezone))"
         case .event: "event"
+        case .watched(let source): source.words
         case .webhook(let source): "webhook (\(source.signature.rawValue))"
         case .graph(let source):
             source.outcomes.isEmpty
                 ? "graph \(source.name)"
                 : "graph \(source.name) (\(source.outcomes.map(\.name).joined(separator: ", ")))"
         }
+    }
+}
+
+extension WatchedSource {
+    fileprivate var words: String {
+        switch self {
+        case .file(let source):
+            "file \(source.path)\(source.pattern.map { "/" + $0 } ?? "") "
+                + "(\(source.changeNames.joined(separator: ", ")))"
+        case .pipe(let path): "pipe \(path)"
+        case .program(let arguments): "pipe of \(arguments.joined(separator: " "))"
+        case .signal(let name): "signal \(name)"
+        case .process(.number(let number)): "process \(number)"
+        case .process(.identity(let text)):
+            "process \(text.split(separator: ":").dropFirst().first ?? "")"
+        case .process(.file(let path)): "process of \(path)"
+        case .message(let queue): "message in \(queue)"
+        }
+    }
+}
+
+extension TriggerWatch.Report {
+    /// Why nothing that occurs fires the trigger.
+    fileprivate var reasons: [TriggerReasonView] {
+        var reasons: [TriggerReasonView] = []
+        func add(_ code: String, _ text: String) {
+            reasons.append(TriggerReasonView(code: code, text: text, until: nil, graph: nil))
+        }
+        switch state {
+        case .observing: break
+        case .starting: add("notObserved", "It is about to be observed.")
+        case .waiting: add("notObserved", "It cannot be observed at present: \(problem).")
+        case .ended where problem.isEmpty: add("sourceEnded", "What it watched has ended.")
+        case .ended: add("notObserved", "It cannot be observed: \(problem).")
+        }
+        if refused > 0 {
+            let count = refused == 1 ? "1 occurrence" : "\(refused) occurrences"
+            add("occurrenceRefused", "\(count) could not fire it. The last one: \(refusal).")
+        }
+        return reasons
     }
 }
 

@@ -14,6 +14,7 @@ extension CoordinatorService {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.lookAtClock() }
             group.addTask { await self.submitFirings() }
+            group.addTask { await self.watchSources() }
         }
     }
 
@@ -29,6 +30,7 @@ extension CoordinatorService {
         }
         handle(trigger: .started)
         handle(trigger: .timeReached)
+        for id in triggering.table.allIDs { noteForWatches(id) }
         return true
     }
 
@@ -86,12 +88,27 @@ extension CoordinatorService {
     }
 
     private func take(_ effects: TriggerTable.Effects) {
-        for case .removed(let id) in effects.records {
-            triggering.descriptions[id] = nil
-            triggering.buckets[id] = nil
+        for record in effects.records {
+            if case .removed(let id) = record {
+                triggering.descriptions[id] = nil
+                triggering.buckets[id] = nil
+            }
+            note(record)
         }
         triggering.submissions += effects.submissions
         triggering.cancels += effects.cancels
+    }
+
+    /// Wakes whoever watches for a trigger.
+    private func note(_ record: TriggerRecord) {
+        let id = record.trigger
+        switch record {
+        case .added, .replaced, .removed, .changed: noteForWatches(id)
+        case .firing, .firingForgotten: break
+        }
+        guard let watch = triggering.watches[id] else { return }
+        watch.room.raise()
+        if !triggering.table.takesOccurrences(id, at: time.wall()) { noteForWatches(id) }
     }
 
     /// Cancels runs that are replaced, wakes the task that submits, and sets the alarms.

@@ -17,11 +17,14 @@ extension LocalCoordinator {
         let description: TriggerDescription
         let zone: TimeZoneRules
         do {
-            description = try support.codec.decodeTrigger(body, contentType: contentType)
+            let given = try support.codec.decodeTrigger(body, contentType: contentType)
+            description = try support.resolved(given)
             zone = try support.zone(of: description)
             try TriggerCheck.check(description, support.codec, limits)
         } catch let error as ClientError {
             throw error
+        } catch let error as TriggerSourceError {
+            throw ClientError(.invalid, "The trigger cannot be added: \(error.message).")
         } catch {
             throw ClientError(.invalid, "\(error)")
         }

@@ -23,6 +23,11 @@ struct TriggerShell: Sendable {
     var alarm = Alarm<Timestamp>()
     var dateAlarm = Alarm<WallTime>()
     let signal = Signal()
+    /// Those of triggers with a source outside of the cluster. Only looked up.
+    var watches: [TriggerID: TriggerWatch] = [:]
+    /// Triggers whose watches may have to begin or end.
+    var watchChanges: [TriggerID] = []
+    let watchNews = Signal()
     /// `nil`: this coordinator has no triggers.
     let support: TriggerSupport?
 
@@ -35,15 +40,32 @@ package struct TriggerSupport: Sendable {
     package let zones: TimeZoneDirectory
     /// Variables that hold secrets of webhooks.
     package let environment: [String: String]
+    /// `nil`: nothing outside of the cluster is watched.
+    package let sources: (any TriggerSourceProvider)?
 
     package init(
         codec: any TriggerCodec,
         zones: TimeZoneDirectory,
-        environment: [String: String] = [:]
+        environment: [String: String] = [:],
+        sources: (any TriggerSourceProvider)? = nil
     ) {
         self.codec = codec
         self.zones = zones
         self.environment = environment
+        self.sources = sources
+    }
+
+    /// The description as it is kept.
+    func resolved(
+        _ description: TriggerDescription
+    ) throws(TriggerSourceError) -> TriggerDescription {
+        guard let source = description.source.watched else { return description }
+        guard let sources else {
+            throw TriggerSourceError(.accessRefused, "this coordinator watches nothing")
+        }
+        var description = description
+        description.source = .watched(try sources.resolved(source))
+        return description
     }
 
     /// The rules of the zone in which a trigger ticks.

@@ -68,7 +68,8 @@ final class StartPool: Sendable {
         var lost: Set<UInt64> = []
         var threadCount = 0
         var idleCount = 0
-        /// The number of threads that were woken or started and have not checked the queue yet.
+        /// The number of threads that were woken or started, or have finished a start, and have
+        /// not checked the queue yet.
         var comingCount = 0
         var isWatching = false
         var isClosing = false
@@ -202,7 +203,6 @@ final class StartPool: Sendable {
 
     private func work() {
         while true {
-            state.withLockedValue { $0.comingCount -= 1 }
             while let next = next() { perform(next) }
             guard !state.withLockedValue({ $0.isStopped }) else { return }
             wakeup.await()
@@ -212,6 +212,7 @@ final class StartPool: Sendable {
 
     private func next() -> Running? {
         state.withLockedValue { state in
+            state.comingCount -= 1
             guard let request = state.queue.popFirst() else {
                 state.idleCount += 1
                 return nil
@@ -248,6 +249,7 @@ final class StartPool: Sendable {
         // After the hand-over, because the caller that closes the pool waits for that as well.
         let closed = state.withLockedValue { state in
             state.running.removeAll { $0.request.id == id }
+            state.comingCount += 1
             return takeClosed(&state)
         }
         for done in closed { done() }

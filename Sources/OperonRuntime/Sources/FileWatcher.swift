@@ -1,4 +1,4 @@
-import OperonModel
+package import OperonModel
 package import OperonPorts
 
 /// Watches one file, or the files of one folder that match a pattern, with inotify(7).
@@ -37,16 +37,7 @@ package import OperonPorts
 /// at once. A file that is moved away is `renamed`; `to` is its new path if that is in the same
 /// folder. A name that a file gets by renaming is `created` and `written`, whatever its name was.
 package struct FileWatcher: TriggerSource {
-    /// What may happen to a file.
-    package enum Change: String, Hashable, Sendable, CaseIterable {
-        case created
-        /// Written and closed, or moved here.
-        case written
-        case deleted
-        case renamed
-        /// Its rights, its owner, its times or the number of its links changed.
-        case attributes
-    }
+    package typealias Change = FileSource.Change
 
     package struct Configuration: Hashable, Sendable {
         /// Absolute, without a slash at the end; `/` is empty.
@@ -65,13 +56,8 @@ package struct FileWatcher: TriggerSource {
             pattern: String? = nil,
             changes: Set<Change> = [.written]
         ) throws(TriggerSourceError) {
-            guard path.hasPrefix("/"), path.utf8.count <= Self.pathBytesMax,
-                !path.utf8.contains(0)
-            else {
-                throw TriggerSourceError(
-                    .invalid,
-                    "“\(path)” is not an absolute path of at most \(Self.pathBytesMax) bytes"
-                )
+            if let problem = Limits.problem(ofWatchedPath: path) {
+                throw TriggerSourceError(.invalid, "“\(path)” \(problem)")
             }
             guard !changes.isEmpty else {
                 throw TriggerSourceError(.invalid, "no change of “\(path)” is asked for")
@@ -86,9 +72,6 @@ package struct FileWatcher: TriggerSource {
             }
             self.changes = changes
         }
-
-        /// PATH_MAX, without the name of a file.
-        private static let pathBytesMax = 3_840
     }
 
     /// How many matching files a folder may have: about 20 MiB of memory.

@@ -22,12 +22,12 @@ struct LineSplitter {
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
             add(rest[..<end], to: &items)
             rest = rest[(end + 1)...]
+            let wasTooLong = isSkipping
             if let line = finish() {
                 items.append(line)
-            } else if !isSkipping {
+            } else if !wasTooLong {
                 items.append(.line([]))
             }
-            isSkipping = false
         }
         add(rest, to: &items)
         return items
@@ -35,7 +35,10 @@ struct LineSplitter {
 
     /// The stream has ended: what came after the last newline is a line, too.
     mutating func finish() -> Item? {
-        defer { partial = [] }
+        defer {
+            partial = []
+            isSkipping = false
+        }
         guard !isSkipping, !partial.isEmpty else { return nil }
         if partial.last == UInt8(ascii: "\r") { partial.removeLast() }
         return .line(partial)

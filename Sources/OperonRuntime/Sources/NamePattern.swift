@@ -1,13 +1,11 @@
 import Glibc
+import OperonModel
 package import OperonPorts
 
 /// Which names in one folder are meant: one name, or those that match a pattern with `*`, `?` and
 /// `[a-z]`, as a shell and `forEach` match them. A name that begins with a dot matches only a
 /// pattern that does.
 package struct NamePattern: Hashable, Sendable {
-    /// A file system allows no longer names.
-    package static let bytesMax = 255
-
     private let text: [UInt8]
     private let isPattern: Bool
 
@@ -21,19 +19,9 @@ package struct NamePattern: Hashable, Sendable {
     }
 
     private init(_ text: String, _ what: String, isPattern: Bool) throws(TriggerSourceError) {
-        let problem: String? =
-            if text.isEmpty || text == "." || text == ".." {
-                "names no file"
-            } else if text.utf8.contains(UInt8(ascii: "/")) {
-                "contains a slash; only files directly in the folder are watched"
-            } else if text.utf8.contains(0) {
-                "contains a NUL byte"
-            } else if text.utf8.count > Self.bytesMax {
-                "is longer than \(Self.bytesMax) bytes"
-            } else {
-                nil
-            }
-        if let problem { throw TriggerSourceError(.invalid, "\(what) “\(text)” \(problem)") }
+        if let problem = FileSource.problem(ofName: text) {
+            throw TriggerSourceError(.invalid, "\(what) “\(text)” \(problem)")
+        }
         self.text = Array(text.utf8)
         self.isPattern = isPattern
     }

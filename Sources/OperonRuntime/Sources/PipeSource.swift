@@ -28,8 +28,8 @@ package struct PipeSource: TriggerSource {
         threads: SourceThreads,
         time: TimeSource = .system
     ) throws(TriggerSourceError) {
-        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-            throw TriggerSourceError(.invalid, "“\(path)” is not an absolute path")
+        if let problem = Limits.problem(ofWatchedPath: path) {
+            throw TriggerSourceError(.invalid, "“\(path)” \(problem)")
         }
         self.path = path
         self.threads = threads

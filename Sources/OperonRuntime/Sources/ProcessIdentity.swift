@@ -58,15 +58,17 @@ package struct ProcessIdentity: Hashable, Sendable, CustomStringConvertible {
         let number = operon_process_open(process)
         guard number >= 0 else {
             let error = SystemError.current("watching process \(process)")
-            // EINVAL: a thread that leads no process has this number.
-            guard error.code == ESRCH || error.code == EINVAL else { throw error }
+            guard error.code == ESRCH else { throw error }
             return nil
         }
         let descriptor = ProcessDescriptor(Descriptor(owning: number), of: process)
         // The number was taken before this look, so if the process is the right one now, the
         // descriptor belongs to it.
-        guard KernelProcess(process)?.start == start else { return nil }
-        return descriptor
+        guard let known = KernelProcess(process) else {
+            if descriptor.hasEnded { return nil }
+            throw SystemError(doing: "reading what process \(process) is", code: EMFILE)
+        }
+        return known.start == start ? descriptor : nil
     }
 }
 
@@ -81,6 +83,12 @@ final class ProcessDescriptor: Sendable {
     }
 
     var number: Int32 { descriptor.number }
+
+    /// Whether the process has ended, or was collected.
+    var hasEnded: Bool {
+        var polled = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&polled, 1, 0) > 0
+    }
 
     enum End {
         case exited(code: Int32)

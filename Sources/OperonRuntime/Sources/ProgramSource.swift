@@ -86,7 +86,12 @@ package struct ProgramSource: TriggerSource {
                 guard unsafe mkfifo(path, 0o600) == 0 else {
                     throw TriggerSourceError(.current("making \(path)"), "no pipe can be made")
                 }
-                return try PipeReader(path, lineBytesMax: LineOccurrence.bytesMax)
+                do throws(TriggerSourceError) {
+                    return try PipeReader(path, lineBytesMax: LineOccurrence.bytesMax)
+                } catch {
+                    unsafe unlink(path)
+                    throw error
+                }
             }
         }
     }

@@ -1,3 +1,4 @@
+import OperonModel
 package import OperonPorts
 import UnixSignals
 
@@ -8,22 +9,20 @@ import UnixSignals
 /// the memory of this process. While no source observes a signal, the signal has its default
 /// effect: SIGHUP, SIGUSR1 and SIGUSR2 end the process.
 package struct SignalSource: TriggerSource {
-    /// The signals that have no other meaning for the programs of Operon.
-    package static let names = ["SIGHUP", "SIGUSR1", "SIGUSR2"]
-
     private let name: String
     private let signal: UnixSignal
 
-    /// - Throws: `invalid` unless the name is one of `names`.
+    /// - Throws: `invalid` unless it is one of `WatchedSource.signals`.
     package init(name: String) throws(TriggerSourceError) {
         switch name {
         case "SIGHUP": signal = .sighup
         case "SIGUSR1": signal = .sigusr1
         case "SIGUSR2": signal = .sigusr2
         default:
+            let names = WatchedSource.signals.joined(separator: ", ")
             throw TriggerSourceError(
                 .invalid,
-                "“\(name)” cannot be observed: possible are \(Self.names.joined(separator: ", "))"
+                "“\(name)” cannot be observed: possible are \(names)"
             )
         }
         self.name = name

@@ -40,7 +40,7 @@ struct TriggerAdd: AsyncParsableCommand {
     @Argument(help: "The trigger file: YAML or JSON.", completion: .file())
     var file: String
 
-    @Flag(help: "Replace another trigger of the same name. Its history is deleted.")
+    @Flag(help: "Replace another trigger of the same name. Its history stays.")
     var replace = false
 
     @OptionGroup var coordinator: ClientArguments

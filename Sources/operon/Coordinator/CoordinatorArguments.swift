@@ -77,6 +77,17 @@ struct CoordinatorArguments: ParsableArguments {
     )
     var keep: [String] = ["30d"]
 
+    @Flag(
+        help: ArgumentHelp(
+            "Let triggers watch files, pipes, processes and signals of this machine.",
+            discussion: """
+                Clients that may change something can then learn which files and processes there \
+                are, and run programs as the coordinator's user. operon up always does.
+                """
+        )
+    )
+    var watchMachine = false
+
     @OptionGroup var log: LogArguments
 
     func validate() throws {

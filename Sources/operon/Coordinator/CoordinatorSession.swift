@@ -25,6 +25,7 @@ struct CoordinatorSession {
     private let server: HTTPServerConfiguration
     private let path: String
     private let retention: Retention
+    private let watchesMachine: Bool
     private let say: @Sendable (String) -> Void
     private let logger: Logger
     private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
@@ -35,6 +36,7 @@ struct CoordinatorSession {
         server = try arguments.server(environment: environment)
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
+        watchesMachine = arguments.watchMachine
         (logger, say) = arguments.log.make("operon")
     }
 
@@ -45,7 +47,12 @@ struct CoordinatorSession {
         case .broker(let url, let prefix):
             let broker = try BrokerConnection(url: url, prefix: prefix)
             defer { broker.close() }
-            var configuration = makeConfiguration()
+            var sources = makeSources()
+            sources.watchesMachine = watchesMachine
+            sources.messages = { [logger] queue throws(TriggerSourceError) in
+                try broker.messageSource(queue: queue, isJSON: Self.isJSON, logger: logger)
+            }
+            var configuration = makeConfiguration(OwnSources(sources))
             configuration.observer = { [attendance = broker.configuration.attendance] notices, _ in
                 attendance.note(notices)
             }
@@ -59,7 +66,7 @@ struct CoordinatorSession {
                 [logger] in logger.warning("\($0)")
             }
             worker.stateDirectory = path + ".worker"
-            try await serve(makeConfiguration(), drain: drain) { _ in
+            try await serve(makeConfiguration(OwnSources(makeSources())), drain: drain) { _ in
                 let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)
                 let count = slots == 1 ? "1 operation" : "\(slots) operations"
                 say("stores graphs in \(path), runs \(count) at once")
@@ -68,14 +75,29 @@ struct CoordinatorSession {
         }
     }
 
-    private func makeConfiguration() -> CoordinatorHost.Configuration {
+    /// In a process that runs operations, clients can do as much in any case.
+    private func makeSources() -> OwnSources.Configuration {
+        var sources = OwnSources.Configuration(watchesMachine: true, environment: environment)
+        sources.report = { [logger] in logger.warning("\($0)") }
+        return sources
+    }
+
+    /// Whether a graph can refer to the parts of these bytes.
+    private static let isJSON: @Sendable ([UInt8]) -> Bool = { bytes in
+        (try? GraphFileCodec().checkData(bytes)) != nil
+    }
+
+    private func makeConfiguration(
+        _ sources: OwnSources
+    ) -> CoordinatorHost.Configuration {
         var configuration = CoordinatorHost.Configuration()
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
         configuration.triggers = TriggerSupport(
             codec: GraphFileCodec(),
             zones: TimeZoneDirectory(path: environment["TZDIR"] ?? TimeZoneDirectory.defaultPath),
-            environment: environment
+            environment: environment,
+            sources: sources
         )
         return configuration
     }
