@@ -5,14 +5,27 @@ import OperonModel
 extension TriggerTable {
     /// The firings of one trigger that have ended, and the identities of all that are remembered.
     /// Apart from the trigger, whose copies would copy it.
+    ///
+    /// The last ones are kept for people and for repeated deliveries. Of a source whose occurrences
+    /// come again, the last firing of each thing that it watches is kept beyond these.
     struct History: Sendable {
         private(set) var rows: [UInt64: StoredFiring] = [:]
-        /// Those in `rows`, the first to be forgotten first.
-        private(set) var order = Deque<UInt64>()
+        /// The last ones that have ended, the first to be forgotten first.
+        private(set) var recent = Deque<UInt64>()
+        /// Older ones, the first to be forgotten first, each with the number that it then had in
+        /// `places`. An entry with another number is out of date.
+        private var older = Deque<(number: UInt64, place: UInt64)>()
+        private var places: [UInt64: UInt64] = [:]
+        private var lastPlace: UInt64 = 0
+        /// The newest firing of each thing. Only looked up.
+        private var newest: [String: UInt64] = [:]
         /// Only looked up.
         private var numbers: [String: UInt64] = [:]
 
-        var count: Int { order.count }
+        var count: Int { recent.count + places.count }
+
+        /// The numbers of those that are not among the last ones.
+        var olderNumbers: [UInt64] { places.keys.sorted() }
 
         func number(of identity: String) -> UInt64? { numbers[identity] }
 
@@ -20,15 +33,65 @@ extension TriggerTable {
 
         mutating func append(_ row: StoredFiring) {
             rows[row.id.number] = row
-            order.append(row.id.number)
+            recent.append(row.id.number)
         }
 
-        mutating func removeFirst() -> StoredFiring? {
-            guard let number = order.popFirst(), let row = rows.removeValue(forKey: number) else {
-                return nil
+        /// It has occurred again, so it may do so once more.
+        mutating func refresh(_ number: UInt64) {
+            guard places[number] != nil else { return }
+            place(number)
+            // Before those that are out of date are many.
+            guard older.count > 2 * places.count + 1_000 else { return }
+            older.removeAll { places[$0.number] != $0.place }
+        }
+
+        private mutating func place(_ number: UInt64) {
+            lastPlace += 1
+            places[number] = lastPlace
+            older.append((number, lastPlace))
+        }
+
+        /// Makes room for one more.
+        ///
+        /// - Parameter keptOlder: How many are kept beyond the last ones.
+        /// - Returns: Those that are forgotten.
+        mutating func makeRoom(recent most: Int, older keptOlder: Int) -> [StoredFiring] {
+            var forgotten: [StoredFiring] = []
+            while recent.count >= most, let number = recent.popFirst(), let row = rows[number] {
+                guard keptOlder > 0, let thing = Self.thing(row.identity)
+                else {
+                    forgotten += [forget(number)].compactMap { $0 }
+                    continue
+                }
+                if let before = newest.updateValue(number, forKey: thing), places[before] != nil {
+                    forgotten += [forget(before)].compactMap { $0 }
+                }
+                place(number)
             }
+            while places.count > keptOlder, let first = older.popFirst() {
+                guard places[first.number] == first.place else { continue }
+                forgotten += [forget(first.number)].compactMap { $0 }
+            }
+            return forgotten
+        }
+
+        private mutating func forget(_ number: UInt64) -> StoredFiring? {
+            places[number] = nil
+            guard let row = rows.removeValue(forKey: number) else { return nil }
             numbers[row.identity] = nil
+            if let thing = Self.thing(row.identity), newest[thing] == number {
+                newest[thing] = nil
+            }
             return row
+        }
+
+        /// What an identity is about: `file:CHANGE:INODE:TIME:PATH` without the time. `nil`: the
+        /// identity is no such one.
+        static func thing(_ identity: String) -> String? {
+            var parts = identity.split(separator: ":", omittingEmptySubsequences: false)
+            guard parts.count == 5, parts[0] == "file" else { return nil }
+            parts.remove(at: 3)
+            return parts.joined(separator: ":")
         }
     }
 
@@ -37,10 +100,10 @@ extension TriggerTable {
         histories[id]?.number(of: identity)
     }
 
-    /// How many firings of a trigger are remembered after they ended.
-    private static func kept(_ source: FiringSource) -> Int {
-        source.watched?.seesAgain == true
-            ? Limits.triggerFileFiringsKept : Limits.triggerFiringsKept
+    /// How many firings of a trigger are remembered beyond the last ones.
+    private static func keptOlder(_ source: FiringSource) -> Int {
+        guard case .watched(.file(let file)) = source else { return 0 }
+        return Limits.triggerFilesKept * max(1, file.changes.count)
     }
 
     /// Adds a firing.
@@ -104,11 +167,10 @@ extension TriggerTable {
         histories[id.trigger]?.append(row)
     }
 
-    private mutating func forgetOldest(of id: TriggerID, into effects: inout Effects) {
-        guard let most = triggers[id].map({ Self.kept($0.definition.source) }) else { return }
-        while let count = histories[id]?.count, count >= most,
-            let row = histories[id]?.removeFirst()
-        {
+    mutating func forgetOldest(of id: TriggerID, into effects: inout Effects) {
+        guard let older = triggers[id].map({ Self.keptOlder($0.definition.source) }) else { return }
+        let forgotten = histories[id]?.makeRoom(recent: Limits.triggerFiringsKept, older: older)
+        for row in forgotten ?? [] {
             if let planned = row.plannedAt {
                 let floor = triggers[id]?.floor ?? planned
                 triggers[id]?.floor = max(floor, planned)

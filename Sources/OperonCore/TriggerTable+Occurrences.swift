@@ -12,6 +12,7 @@ extension TriggerTable {
             return effects.answer = .refused(.unknown)
         }
         if let number = number(of: occurrence.identity, by: id) {
+            histories[id]?.refresh(number)
             return effects.answer = .again(FiringID(id, number))
         }
         // What is merged into a firing that waits is no further firing.
@@ -40,7 +41,7 @@ extension TriggerTable {
             || trigger.state.suspension != nil || policy.coalesce != nil
         if let waiting = trigger.waiting {
             // benign: it is reported again when the firing no longer waits.
-            if trigger.definition.source.watched != nil, policy.merge == nil {
+            guard trigger.definition.merge != nil else {
                 return effects.answer = .refused(.busy)
             }
             return merge(occurrence, into: waiting, of: id, at: now, &effects)

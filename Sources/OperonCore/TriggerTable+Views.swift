@@ -63,14 +63,12 @@ extension TriggerTable {
     /// The newest first.
     package func firings(of id: TriggerID, limit: Int) -> [StoredFiring] {
         guard let trigger = triggers[id] else { return [] }
-        var rows: [StoredFiring] = []
-        let count = min(max(0, limit), trigger.firings.count + (histories[id]?.count ?? 0))
-        var number = trigger.last
-        while rows.count < count, number > 0 {
-            if let row = firing(FiringID(id, number)) { rows.append(row) }
-            number -= 1
+        var numbers = trigger.open
+        if let recent = histories[id]?.recent { numbers += recent }
+        if numbers.count < limit, let older = histories[id]?.olderNumbers { numbers += older }
+        return numbers.sorted(by: >).prefix(max(0, limit)).compactMap {
+            firing(FiringID(id, $0))
         }
-        return rows
     }
 
     package func firing(_ id: FiringID) -> StoredFiring? {

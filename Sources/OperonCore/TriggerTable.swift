@@ -62,6 +62,11 @@ package struct TriggerTable: Sendable {
             }
         }
 
+        /// How occurrences become one firing; `nil`: they do not.
+        package var merge: EventMerge? {
+            policy.merge ?? (source.watched == nil ? .replace : nil)
+        }
+
         /// How late a tick may be.
         var leeway: Duration {
             switch source {
@@ -231,7 +236,10 @@ package struct TriggerTable: Sendable {
         seen = now.wall
         switch event {
         case .started:
-            for id in triggers.keys.sorted() { settle(id, at: now, into: &effects) }
+            for id in triggers.keys.sorted() {
+                forgetOldest(of: id, into: &effects)
+                settle(id, at: now, into: &effects)
+            }
         case .added(let definition, let stored): add(definition, stored, at: now, into: &effects)
         case .replaced(let definition, let stored):
             replace(definition, stored, at: now, into: &effects)
@@ -301,6 +309,8 @@ package struct TriggerTable: Sendable {
             trigger.definition.name == definition.name
         else { return }
         stopListening(trigger.definition)
+        adapt(trigger, to: definition, into: &effects)
+        if trigger.state.suspension?.by == Self.own { triggers[id]?.state.suspension = nil }
         if trigger.definition.schedule != definition.schedule {
             // Ticks of another schedule that are over were not missed.
             triggers[id]?.state.position = now.wall
@@ -318,6 +328,24 @@ package struct TriggerTable: Sendable {
         if let state = triggers[id]?.state { effects.records.append(.replaced(stored, state)) }
         settle(id, at: now, into: &effects)
         look(at: id, now, into: &effects)
+    }
+
+    /// A firing that waits has data as its trigger merged them.
+    private mutating func adapt(
+        _ trigger: Trigger,
+        to definition: Definition,
+        into effects: inout Effects
+    ) {
+        guard let waiting = trigger.waiting, definition.merge != trigger.definition.merge
+        else { return }
+        change(FiringID(definition.id, waiting), into: &effects) { row in
+            if definition.merge == .collect {
+                row.data = "[" + (row.data.isEmpty ? "null" : row.data) + "]"
+            } else {
+                // The next occurrence would replace them.
+                row.status = .accepted
+            }
+        }
     }
 
     private mutating func remove(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
@@ -342,6 +370,8 @@ package struct TriggerTable: Sendable {
         settle(id, at: now, into: &effects)
     }
 
+    /// Who suspends a trigger whose firings are refused.
+    static let own = "operon"
     /// The identity of the firing that submits the last graph.
     static let lastIdentity = "onRemove"
 
@@ -478,7 +508,7 @@ package struct TriggerTable: Sendable {
         triggers[id]?.refused += 1
         if trigger.refused + 1 >= Limits.triggerRefusedMax, trigger.state.suspension == nil {
             let why = "\(trigger.refused + 1) firings in a row were refused: \(reason)"
-            suspend(id, Suspension(by: "operon", reason: why), at: now, into: &effects)
+            suspend(id, Suspension(by: Self.own, reason: why), at: now, into: &effects)
         }
         settle(id, at: now, into: &effects)
     }

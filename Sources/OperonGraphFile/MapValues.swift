@@ -178,6 +178,8 @@ package struct MapValues: Sendable {
     }
 
     private static let newline = UInt8(ascii: "\n")
+    /// MAX_ARG_STRLEN of Linux (execve(2)), without the NUL at the end.
+    private static let valueBytesMax = (128 << 10) - 1
 
     /// Splits a source while it is read, so that one that is too long is refused early. The last
     /// value needs no end.
@@ -211,13 +213,28 @@ package struct MapValues: Sendable {
             }
             values.append(text)
         }
+        // The bytes that are known to have no end of a value.
+        var searched = 0
         while try source.read(appendingTo: &buffer) {
             var rest = buffer[...]
-            while let place = rest.firstIndex(of: end) {
+            while let place = rest[(rest.startIndex + searched)...].firstIndex(of: end) {
                 try add(rest[..<place])
                 rest = rest[(place + 1)...]
+                searched = 0
             }
-            buffer = Array(rest)
+            searched = rest.count
+            guard searched <= valueBytesMax else {
+                throw .problem(
+                    .init(
+                        .limitExceeded,
+                        at: .none,
+                        "",
+                        "value \(values.count + 1) has more than \(valueBytesMax) bytes, which is"
+                            + " more than Linux takes as one argument of a program"
+                    )
+                )
+            }
+            if rest.count < buffer.count { buffer = Array(rest) }
         }
         if !buffer.isEmpty { try add(buffer[...]) }
         return values

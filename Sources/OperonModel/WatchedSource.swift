@@ -34,12 +34,6 @@ package enum WatchedSource: Hashable, Sendable {
     package var isLocal: Bool {
         if case .message = self { false } else { true }
     }
-
-    /// Whether the identities of old occurrences come again: files are looked at anew whenever the
-    /// coordinator starts.
-    package var seesAgain: Bool {
-        if case .file = self { true } else { false }
-    }
 }
 
 /// Files of one folder, and what may happen to them.
@@ -108,9 +102,9 @@ extension Limits {
     /// Bytes of the JSON that describes what a watched source saw. A list of one such event is
     /// still within `triggerDataBytes`.
     package static let watchedEventBytes = triggerDataBytes - 2
-    /// Firings of a trigger on files that are remembered after they ended. The files are looked at
-    /// anew at each start, so their identities come again.
-    package static let triggerFileFiringsKept = 100_000
+    /// Files whose last firing for each change is remembered: as many as are watched. They are
+    /// looked at anew at each start, so their identities come again.
+    package static let triggerFilesKept = 100_000
 
     /// Why a path cannot be watched; `nil`: it can.
     package static func problem(ofWatchedPath path: String) -> String? {

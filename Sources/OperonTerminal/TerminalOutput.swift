@@ -43,6 +43,7 @@ package struct FileOutput: TerminalOutput {
     /// Shared by the copies of one output.
     private final class FirstError: Sendable {
         let code = Mutex<Int32?>(nil)
+        let isClosed = Atomic(false)
     }
 
     package static let standardOutput = FileOutput(descriptor: 1)
@@ -74,6 +75,9 @@ package struct FileOutput: TerminalOutput {
         firstError.code.withLock { $0 }.map { SystemWords.text(of: $0) }
     }
 
+    /// Whether a write found that the reader has closed its end.
+    package var isClosed: Bool { firstError.isClosed.load(ordering: .relaxed) }
+
     /// Writes a line.
     package func print(_ line: String) { write(Array((line + "\n").utf8)) }
 
@@ -92,7 +96,10 @@ package struct FileOutput: TerminalOutput {
                     _ = unsafe poll(&request, 1, -1)
                 } else if errno != EINTR {
                     let code = errno
-                    guard code != EPIPE else { return }
+                    guard code != EPIPE else {
+                        firstError.isClosed.store(true, ordering: .relaxed)
+                        return
+                    }
                     firstError.code.withLock { $0 = $0 ?? code }
                     return
                 }

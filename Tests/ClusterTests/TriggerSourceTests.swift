@@ -78,13 +78,9 @@ import Testing
                 try write("new.csv", "2", in: folder)
                 _ = try await firing(cluster.client, 2)
 
-                // Looks at the folder anew, and knows both files.
-                let replaced = try await add(
-                    cluster.client,
-                    on,
-                    ",\"priority\":\"high\"",
-                    replace: true
-                )
+                // Another source: it looks at the folder anew, and knows both files.
+                let other = on.replacing("}}", with: ",\"on\":[\"written\",\"deleted\"]}}")
+                let replaced = try await add(cluster.client, other, replace: true)
                 #expect(replaced.firings == 2)
                 try await observing(cluster.client)
                 try write("last.csv", "3", in: folder)
@@ -115,7 +111,8 @@ import Testing
         }
     }
 
-    @Test func `a suspended trigger leaves the lines in the pipe`() async throws {
+    @Test func `the lines that come while a trigger is suspended each fire it later`() async throws
+    {
         try await folder { folder in
             let path = folder.appendingPathComponent("lines").path
             #expect(unsafe mkfifo(path, 0o600) == 0)
@@ -135,7 +132,9 @@ import Testing
         }
     }
 
-    @Test func `with merge, one firing collects what occurs in a window`() async throws {
+    @Test func `with merge, one firing collects what occurs while the trigger is suspended`()
+        async throws
+    {
         try await folder { folder in
             try await TestCluster.run { cluster in
                 let on = "{\"file\":{\"path\":\"\(folder.path)\",\"pattern\":\"*\"}}"
@@ -170,6 +169,7 @@ import Testing
             while try await cluster.client.trigger("t").watch != "ended" { await Task.yield() }
             let reasons = try await cluster.client.explain(trigger: "t").reasons.map(\.code)
             #expect(reasons.contains("sourceEnded"))
+            #expect(try await cluster.client.trigger("t").firings == 1)
         }
     }
 
@@ -191,6 +191,45 @@ import Testing
                     withIntermediateDirectories: true
                 )
                 try Data("x".utf8).write(to: URL(fileURLWithPath: path + "/a"))
+                _ = try await firing(cluster.client, 1)
+            }
+        }
+    }
+
+    @Test func `what the old source holds does not fire the trigger that replaced it`()
+        async throws
+    {
+        try await folder { folder in
+            try await TestCluster.run { cluster in
+                let on = "{\"file\":{\"path\":\"\(folder.path)\",\"pattern\":\"*\"}}"
+                _ = try await add(cluster.client, on)
+                try await observing(cluster.client)
+                _ = try await cluster.client.suspendTrigger("t", SuspendRequest())
+                for name in ["a", "b"] { try write(name, name, in: folder) }
+                _ = try await firing(cluster.client, 1)
+                _ = try await add(cluster.client, "{\"event\":{}}", replace: true)
+                while try await cluster.client.trigger("t").watch != nil { await Task.yield() }
+                let fired = try await cluster.client.fireTrigger("t", data: [], idempotencyKey: "k")
+                #expect(fired.number == 2)
+            }
+        }
+    }
+
+    @Test func `a watch that ended begins again when the end of its trigger is moved`()
+        async throws
+    {
+        try await folder { folder in
+            try await TestCluster.run { cluster in
+                let on = "{\"file\":{\"path\":\"\(folder.path)\",\"pattern\":\"*\"}}"
+                _ = try await add(cluster.client, on, ",\"until\":\"2020-01-01T00:00:00Z\"")
+                try write("a", "a", in: folder)
+                #expect(try await cluster.client.trigger("t").watch == nil)
+                _ = try await add(
+                    cluster.client,
+                    on,
+                    ",\"until\":\"2120-01-01T00:00:00Z\"",
+                    replace: true
+                )
                 _ = try await firing(cluster.client, 1)
             }
         }

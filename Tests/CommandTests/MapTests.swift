@@ -1,4 +1,5 @@
 import Foundation
+import OperonFaultKit
 import Testing
 
 /// `operon map`: what it prints, its exit codes and its joblog. scripts/check-map compares it with
@@ -43,6 +44,42 @@ import Testing
                 let ended = try await workspace.operon(["map"] + arguments)
                 #expect(ended.end == .exit(code), "\(arguments): \(ended.errors)")
             }
+        }
+    }
+
+    @Test func `output that cannot be written is no success`() async throws {
+        try await Workspace.run { workspace in
+            let full = try await workspace.operon(
+                ["map", "--joblog", "log", "echo {}", "1", "2"],
+                streams: .fullOutput
+            )
+            #expect(full.end == .exit(255))
+            #expect(full.errors.contains("the output cannot be written: No space left on device"))
+            #expect(workspace.lines(of: "log").count == 1, "a line for an output that is lost")
+        }
+    }
+
+    @Test func `a reader that leaves ends the run`() async throws {
+        try await Workspace.run { workspace in
+            let script = """
+                { "$0" map -j1 'echo {}; echo {} >>ran' $(seq 5000); echo $? >code; } | head -n 1
+                """
+            let ended = try await workspace.start(
+                "/bin/sh",
+                ["-c", script, try Program.executable("operon")]
+            ).end()
+            #expect(ended.output == "1\n")
+            #expect(workspace.lines(of: "code") == ["141"])
+            #expect(workspace.lines(of: "ran").count < 5_000)
+        }
+    }
+
+    @Test func `a value that is too long for Linux is refused`() async throws {
+        try await Workspace.run { workspace in
+            _ = try workspace.write("values", "a\n" + String(repeating: "x", count: 400_000))
+            let ended = try await workspace.operon(["map", "-a", "values", "echo"])
+            #expect(ended.end == .exit(255))
+            #expect(ended.errors.contains("value 2 has more than 131071 bytes"))
         }
     }
 
@@ -178,7 +215,7 @@ import Testing
             let large = try await workspace.operon(
                 options + ["head -c 2000000 /dev/zero | tr '\\0' {}", "x"]
             )
-            #expect(large.end == .exit(0))
+            #expect(large.end == .exit(255))
             #expect(large.output.utf8.count > 1_000_000 && large.output.allSatisfy { $0 == "x" })
             #expect(large.errors.contains("the first bytes of the output of map[1] are missing"))
         }

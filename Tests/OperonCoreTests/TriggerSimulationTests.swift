@@ -132,8 +132,22 @@ private struct TriggerRun {
         case 18:
             let all = ids + watched
             let id = all[Int(draw.next() % UInt64(all.count))]
-            guard let definition = bench.definitions[id], let row = bench.stored[id] else { return }
-            try handle(.replaced(definition, row.trigger), &draw)
+            guard var definition = bench.definitions[id], let row = bench.stored[id] else { return }
+            let overlaps = TriggerOverlap.allCases
+            definition.policy.overlap = overlaps[Int(draw.next() % UInt64(overlaps.count))]
+            if !definition.source.isTimer, definition.source.watched == nil {
+                let merges = EventMerge.allCases
+                definition.policy.merge = merges[Int(draw.next() % UInt64(merges.count))]
+            }
+            let before = bench.definitions[id]
+            var trigger = row.trigger
+            trigger.body = Array("\(number)/\(draw.next())".utf8)
+            bench.definitions[id] = definition
+            try handle(.replaced(definition, trigger), &draw)
+            // After a crash it is as it was, unless it was stored.
+            guard bench.stored[id]?.trigger.body != trigger.body else { return }
+            bench.definitions[id] = before
+            try bench.restart()
         default:
             let all = ids + watched
             let id = all[Int(draw.next() % UInt64(all.count))]

@@ -205,15 +205,79 @@ struct TriggerTableTests {
         var bench = TriggerBench()
         let id = bench.add("files", .watched(.file(FileSource(path: "/in", pattern: "*"))))
         for number in 0..<20_000 {
-            bench.occur(id, "file:\(number)")
+            bench.occur(id, "file:written:\(number):1.0:a")
             for graph in bench.submitAll() { bench.end(graph) }
             bench.keys = [:]
         }
         try bench.restart()
         for number in stride(from: 0, to: 20_000, by: 97) {
-            bench.occur(id, "file:\(number)")
+            bench.occur(id, "file:written:\(number):1.0:a")
             #expect(bench.answer == .again(FiringID(id, UInt64(number + 1))))
         }
+    }
+
+    @Test func `a file that is written again and again costs the other files nothing`() throws {
+        var bench = TriggerBench()
+        let id = bench.add("files", .watched(.file(FileSource(path: "/in", pattern: "*"))))
+        func fire(_ identity: String) {
+            bench.occur(id, identity)
+            for graph in bench.submitAll() { bench.end(graph) }
+        }
+        fire("file:written:1:1.0:quiet")
+        for time in 0..<1_000 { fire("file:written:2:\(time).0:busy") }
+        #expect(bench.stored[id]?.firings.count ?? 0 < 300)
+        try bench.restart()
+        fire("file:written:1:1.0:quiet")
+        #expect(bench.answer == .again(FiringID(id, 1)))
+    }
+
+    @Test(arguments: [
+        (nil, EventMerge.collect, "[1,2]"), (EventMerge.add, .collect, "[1,2]"),
+        (.collect, .replace, "[1]"), (.add, .replace, "1"),
+    ])
+    func `a replaced trigger loses no data of the firing that waits`(
+        before: EventMerge?,
+        after: EventMerge,
+        data: String
+    ) throws {
+        var bench = TriggerBench()
+        let id = bench.add("t", .event) { $0.policy.merge = before }
+        bench.handle(.suspensionRequested(id, Suspension()))
+        bench.occur(id, "a", "1")
+        var description = TriggerDescription(
+            name: "t",
+            source: .event,
+            graph: TriggerGraph(file: "g.yaml", contentType: "application/yaml", text: "")
+        )
+        description.policy.merge = after
+        let definition = TriggerTable.Definition(
+            id,
+            description,
+            zone: .utc,
+            addedAt: bench.moment.wall
+        )
+        let row = StoredTrigger(id: id, name: "t", addedAt: bench.moment.wall, body: [])
+        bench.handle(.replaced(definition, row))
+        bench.occur(id, "b", "2")
+        bench.handle(.suspensionRequested(id, nil))
+        #expect(bench.submissions.first?.event.hasSuffix("\"data\":\(data)}") == true)
+    }
+
+    @Test func `a trigger that was suspended for refusals goes on when it is replaced`() {
+        var bench = TriggerBench()
+        let id = bench.add("t", .event)
+        for number in 0..<3 {
+            bench.occur(id, "\(number)")
+            for _ in 0..<10 {
+                bench.pass(.seconds(300))
+                guard let next = bench.submissions.popLast() else { continue }
+                bench.handle(.refused(next.firing, reason: "no", isPermanent: true))
+            }
+        }
+        #expect(bench.table.summary(of: id, at: bench.moment.wall)?.status == .suspended)
+        guard let definition = bench.definitions[id], let row = bench.stored[id] else { return }
+        bench.handle(.replaced(definition, row.trigger))
+        #expect(bench.table.summary(of: id, at: bench.moment.wall)?.status == .active)
     }
 
     @Test func `overlap cancelRunning cancels the run and submits when it has ended`() {

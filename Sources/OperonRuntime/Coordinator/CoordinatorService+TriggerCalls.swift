@@ -184,18 +184,12 @@ extension CoordinatorService {
         let problems = [definition.problem, watch?.problem ?? "", summary.reason]
         view.problem = problems.first { !$0.isEmpty }
         view.missed = definition.source.isTimer ? policy.missed.rawValue : nil
-        view.merge = Self.merge(of: definition)
+        view.merge = definition.source.isTimer ? nil : definition.merge?.rawValue
         view.coalesce = policy.coalesce?.seconds
         view.until = policy.until.map { TimeText($0) }
         view.limit = policy.limit
         view.addedBy = summary.stored.addedBy.isEmpty ? nil : summary.stored.addedBy
         return view
-    }
-
-    private static func merge(of definition: TriggerTable.Definition) -> String? {
-        if definition.source.isTimer { return nil }
-        let usual = definition.source.watched == nil ? EventMerge.replace : nil
-        return (definition.policy.merge ?? usual)?.rawValue
     }
 
     private func view(of firing: FiringID) throws(ClientError) -> FiringView {

@@ -5,18 +5,18 @@ import OperonPorts
 
 // Watches the sources of triggers that are outside of the cluster.
 extension CoordinatorService {
-    /// How long a source that failed is left alone.
-    private static let watchPause = Duration.seconds(1)
+    /// How long a source that failed is left alone: at first, and at most.
+    private static let watchPauses = (first: Duration.seconds(1), most: Duration.seconds(60))
 
-    /// The trigger takes nothing more.
-    private struct WatchOver: Error {}
+    /// The trigger takes nothing more from this watch.
+    private struct WatchEnded: Error {}
 
     /// Watches what triggers want to be watched, until its task is cancelled.
     nonisolated func watchSources() async {
         guard let provider = await triggering.support?.sources else { return }
-        let news = await triggering.watchNews
+        let changes = await triggering.watchSignal
         await withDiscardingTaskGroup { group in
-            for await _ in news.raised {
+            for await _ in changes.raised {
                 for (id, watch) in await nextWatches() {
                     group.addTask { await self.run(watch, of: id, provider) }
                 }
@@ -26,12 +26,13 @@ extension CoordinatorService {
         await provider.shutDown()
     }
 
-    /// A trigger was added, changed or removed, or has fired for the last time.
+    /// A trigger was added, changed or removed.
     func noteForWatches(_ id: TriggerID) {
+        guard triggering.support?.sources != nil else { return }
         let wanted = triggering.descriptions[id]?.source.watched
         guard wanted != nil || triggering.watches[id] != nil else { return }
         triggering.watchChanges.append(id)
-        triggering.watchNews.raise()
+        triggering.watchSignal.raise()
     }
 
     /// Ends the watches that are not wanted any more.
@@ -43,11 +44,19 @@ extension CoordinatorService {
         var begun: [(TriggerID, TriggerWatch)] = []
         for id in changes {
             let isWanted = triggering.table.takesOccurrences(id, at: time.wall())
-            let wanted = isWanted ? triggering.descriptions[id]?.source.watched : nil
-            guard triggering.watches[id]?.source != wanted else { continue }
-            triggering.watches.removeValue(forKey: id)?.over.open()
+            let description = isWanted ? triggering.descriptions[id] : nil
+            let wanted = description?.source.watched
+            let current = triggering.watches[id]
+            // What was added anew may be observed where it could not be before.
+            let hasFailed = current?.report.state == .ended && current?.report.problem != ""
+            if let current, current.source == wanted, current.until == description?.policy.until,
+                !hasFailed
+            {
+                continue
+            }
+            triggering.watches.removeValue(forKey: id)?.end.open()
             guard let wanted else { continue }
-            let watch = TriggerWatch(wanted)
+            let watch = TriggerWatch(wanted, until: description?.policy.until)
             triggering.watches[id] = watch
             begun.append((id, watch))
         }
@@ -61,10 +70,28 @@ extension CoordinatorService {
     ) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.observe(watch, of: id, provider) }
-            group.addTask { await watch.over.wait() }
+            group.addTask { await watch.end.wait() }
+            if let until = watch.until {
+                group.addTask {
+                    // Cancelled: another task was first.
+                    do { try await self.time.sleepUntilDate(until) } catch { return }
+                    await self.forget(watch, of: id)
+                }
+            }
             await group.next()
             group.cancelAll()
         }
+    }
+
+    /// The trigger does not fire any more. A change of it may begin another watch.
+    private func forget(_ watch: TriggerWatch, of id: TriggerID) {
+        guard isCurrent(watch, of: id) else { return }
+        triggering.watches[id] = nil
+    }
+
+    private func isCurrent(_ watch: TriggerWatch, of id: TriggerID) -> Bool {
+        triggering.watches[id]?.end === watch.end
+            && triggering.descriptions[id]?.source.watched == watch.source
     }
 
     private nonisolated func observe(
@@ -72,54 +99,73 @@ extension CoordinatorService {
         of id: TriggerID,
         _ provider: any TriggerSourceProvider
     ) async {
+        let name = await name(of: id)
+        let tell: @Sendable (TriggerSourceStatus) -> Void = { [logger] status in
+            if watch.note(status) { Self.log(status, name, logger) }
+        }
+        var pause = Self.watchPauses.first
         while !Task.isCancelled {
             do {
-                try await provider.source(watch.source).run { occurrence in
-                    try await self.take(occurrence, of: id, watch)
-                } status: { [logger] status in
-                    Self.log(status, id, logger)
-                    watch.note(status)
-                }
-                return watch.noteEnd()
-            } catch is WatchOver {
-                return watch.noteEnd()
-            } catch let error as TriggerSourceError where error.code == .invalid {
-                logger.warning(
-                    "a trigger cannot be observed",
-                    metadata: ["trigger": "\(id)", "reason": "\(error)"]
+                guard let source = try Self.source(of: watch, provider, tell) else { return }
+                try await source.run(
+                    { try await self.take($0, of: id, watch, tell) },
+                    status: tell
                 )
-                return watch.noteEnd(error.message)
+                return watch.noteEnd()
+            } catch is WatchEnded {
+                return await forget(watch, of: id)
             } catch {
                 if Task.isCancelled { return }
-                // The system may have no descriptor left, or the store no room.
-                watch.note(.waiting(Self.problem(error)))
+                let problem = Self.problem(error)
+                tell(.waiting(problem))
+                if problem.code == .invalid { return watch.noteEnd(problem.message) }
             }
-            do { try await time.sleep(time.now() + Self.watchPause) } catch { return }
+            do { try await time.sleep(time.now() + pause) } catch { return }
+            pause = min(pause * 2, Self.watchPauses.most)
+        }
+    }
+
+    private func name(of id: TriggerID) -> String {
+        triggering.descriptions[id]?.name ?? "\(id)"
+    }
+
+    /// - Returns: `nil`: this process never watches such a source.
+    private static func source(
+        of watch: TriggerWatch,
+        _ provider: any TriggerSourceProvider,
+        _ tell: @Sendable (TriggerSourceStatus) -> Void
+    ) throws(TriggerSourceError) -> (any TriggerSource)? {
+        do throws(TriggerSourceError) {
+            return try provider.source(watch.source)
+        } catch {
+            guard error.code == .accessRefused else { throw error }
+            tell(.waiting(error))
+            watch.noteEnd(error.message)
+            return nil
         }
     }
 
     private static func problem(_ error: any Error) -> TriggerSourceError {
         switch error {
         case let error as TriggerSourceError: error
-        case let error as ClientError: TriggerSourceError(.exhausted, error.message)
         case let error as SystemError: TriggerSourceError(error, "it cannot be observed")
         default: TriggerSourceError(.system, "\(error)")
         }
     }
 
-    private static func log(_ status: TriggerSourceStatus, _ id: TriggerID, _ logger: Logger) {
+    private static func log(_ status: TriggerSourceStatus, _ name: String, _ logger: Logger) {
         switch status {
         case .observing:
-            logger.info("a trigger is observed", metadata: ["trigger": "\(id)"])
+            logger.info("a trigger is observed", metadata: ["trigger": "\(name)"])
         case .waiting(let error):
             logger.warning(
                 "a trigger cannot be observed at present",
-                metadata: ["trigger": "\(id)", "reason": "\(error)"]
+                metadata: ["trigger": "\(name)", "reason": "\(error)"]
             )
         case .refused(let error):
             logger.warning(
                 "an occurrence cannot fire its trigger",
-                metadata: ["trigger": "\(id)", "reason": "\(error)"]
+                metadata: ["trigger": "\(name)", "reason": "\(error)"]
             )
         }
     }
@@ -128,7 +174,8 @@ extension CoordinatorService {
     private nonisolated func take(
         _ occurrence: Occurrence,
         of id: TriggerID,
-        _ watch: TriggerWatch
+        _ watch: TriggerWatch,
+        _ tell: @Sendable (TriggerSourceStatus) -> Void
     ) async throws {
         let event = TriggerTable.Occurrence(
             identity: occurrence.identity,
@@ -137,18 +184,30 @@ extension CoordinatorService {
         let answers = DurableAnswers(of: self)
         while true {
             try Task.checkCancellation()
-            let answer = try await answers.change { service throws(ClientError) in
-                try service.mayChange()
-                return service.handle(trigger: .occurred(id, event))
+            // Before the question, so that no change is missed.
+            let change = watch.nextChange
+            let answer: TriggerTable.Answer?
+            do throws(ClientError) {
+                answer = try await answers.change { service throws(ClientError) in
+                    try service.mayChange()
+                    // A source that was replaced must not fire what replaced it.
+                    guard service.isCurrent(watch, of: id) else { return .refused(.unknown) }
+                    return service.handle(trigger: .occurred(id, event))
+                }
+            } catch {
+                // The source goes on: what it has in its memory would be lost with it.
+                try await goesOn()
+                tell(.waiting(TriggerSourceError(.exhausted, error.message)))
+                try await time.sleep(time.now() + Self.watchPauses.first)
+                continue
             }
             switch answer {
-            case .accepted, .again: return
-            case .refused(.busy), .refused(.tooMany):
-                // It waits where it is: in the folder, the pipe or the broker.
-                for await _ in watch.room.raised { break }
+            case .accepted, .again: return tell(.observing)
+            // It stays where it is: with the source, in the kernel, in the broker.
+            case .refused(.busy), .refused(.tooMany): await change.wait()
             case .refused(.data(let why)):
-                return watch.note(.refused(TriggerSourceError(.limitExceeded, why)))
-            case .refused(.ended), .refused(.unknown), nil: throw WatchOver()
+                return tell(.refused(TriggerSourceError(.limitExceeded, why)))
+            case .refused(.ended), .refused(.unknown), nil: throw WatchEnded()
             }
         }
     }

@@ -106,9 +106,7 @@ extension CoordinatorService {
         case .added, .replaced, .removed, .changed: noteForWatches(id)
         case .firing, .firingForgotten: break
         }
-        guard let watch = triggering.watches[id] else { return }
-        watch.room.raise()
-        if !triggering.table.takesOccurrences(id, at: time.wall()) { noteForWatches(id) }
+        triggering.watches[id]?.noteChange()
     }
 
     /// Cancels runs that are replaced, wakes the task that submits, and sets the alarms.

@@ -27,7 +27,7 @@ struct TriggerShell: Sendable {
     var watches: [TriggerID: TriggerWatch] = [:]
     /// Triggers whose watches may have to begin or end.
     var watchChanges: [TriggerID] = []
-    let watchNews = Signal()
+    let watchSignal = Signal()
     /// `nil`: this coordinator has no triggers.
     let support: TriggerSupport?
 

@@ -9,7 +9,7 @@ struct TriggerWatch: Sendable {
         var state = State.starting
         /// Why it does not observe at present, or never will; empty: it does.
         var problem = ""
-        /// Occurrences that could not be taken.
+        /// Occurrences that could not fire the trigger.
         var refused: UInt64 = 0
         /// Why the last of them could not.
         var refusal = ""
@@ -17,23 +17,40 @@ struct TriggerWatch: Sendable {
 
     enum State: String, Sendable {
         case starting, observing, waiting
-        /// Nothing more can occur.
+        /// Nothing more can occur, or be observed.
         case ended
     }
 
     let source: WatchedSource
+    /// The trigger does not fire after this time.
+    let until: WallTime?
     /// Opened when the trigger is gone, or has another source.
-    let over = Latch()
-    /// Raised whenever the trigger may take an occurrence that it could not take before.
-    let room = Signal()
+    let end = Latch()
+    private let change = NIOLockedValueBox(Latch())
     private let box = NIOLockedValueBox(Report())
 
-    init(_ source: WatchedSource) { self.source = source }
+    init(_ source: WatchedSource, until: WallTime?) {
+        self.source = source
+        self.until = until
+    }
 
     var report: Report { box.withLockedValue { $0 } }
 
-    func note(_ status: TriggerSourceStatus) {
+    /// Opens at the next change of the trigger's firings, after which it may take an occurrence
+    /// that it could not take before.
+    var nextChange: Latch { change.withLockedValue { $0 } }
+
+    func noteChange() {
+        change.withLockedValue { latch in
+            defer { latch = Latch() }
+            return latch
+        }.open()
+    }
+
+    /// Returns whether there is anything new to tell.
+    func note(_ status: TriggerSourceStatus) -> Bool {
         box.withLockedValue { report in
+            let before = report
             switch status {
             case .observing:
                 report.state = .observing
@@ -44,7 +61,10 @@ struct TriggerWatch: Sendable {
             case .refused(let error):
                 report.refused += 1
                 report.refusal = error.message
+                // Whoever writes lines or messages decides how many there are.
+                return report.refused & (report.refused - 1) == 0
             }
+            return report != before
         }
     }
 

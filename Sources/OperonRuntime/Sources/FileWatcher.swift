@@ -75,7 +75,7 @@ package struct FileWatcher: TriggerSource {
     }
 
     /// How many matching files a folder may have: about 20 MiB of memory.
-    package static let filesMax = 100_000
+    package static let filesMax = Limits.triggerFilesKept
 
     private let configuration: Configuration
     private let threads: SourceThreads

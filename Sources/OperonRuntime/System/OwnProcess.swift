@@ -80,6 +80,10 @@ package enum OwnProcess {
         for number in [SIGINT, SIGTERM] { _ = signal(number, SIG_DFL) }
     }
 
+    /// A write to a pipe that nobody reads fails, instead of ending this process. Programs that it
+    /// starts are not affected.
+    package static func surviveBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
+
     private static let secrets = NIOLockedValueBox<[String: String]>([:])
 
     /// The value of a variable that others must not see; `nil`: there is none. The first call takes

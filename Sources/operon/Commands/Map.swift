@@ -146,6 +146,8 @@ struct Map: AsyncParsableCommand {
             for index in plan.numbers.indices { printLine(plan.command(index)) }
             return ExitStatus.success
         }
+        // Otherwise the files of the outputs would be left.
+        OwnProcess.surviveBrokenPipes()
         let files = try MapFiles(environment: environment)
         defer { files.remove() }
         let delivery = isRemote ? MapDelivery.throughLog() : .files(files)

@@ -19,14 +19,14 @@ enum MapDelivery: Sendable {
         switch self {
         case .files:
             // An attempt begins the files anew.
-            #"exec /bin/sh -c "$1" >"$2/$OPERON_OPERATION.out" 2>"$2/$OPERON_OPERATION.err""#
+            #"exec /bin/sh -c -- "$1" >"$2/$OPERON_OPERATION.out" 2>"$2/$OPERON_OPERATION.err""#
         case .log:
             // A command that is stopped still delivers its output: the signal goes to its process,
             // too. The two streams of a log have no order, so only one is used.
             #"""
             d=$(mktemp -d "${TMPDIR:-/tmp}/operon-map.XXXXXXXX") || exit 127
             trap : TERM
-            /bin/sh -c "$1" >"$d/out" 2>"$d/err"
+            /bin/sh -c -- "$1" >"$d/out" 2>"$d/err"
             s=$?
             cat "$d/out"
             [ ! -s "$d/err" ] || { printf '\n%s errors\n' "$2"; cat "$d/err"; }

@@ -34,16 +34,23 @@ struct MapFiles: Sendable {
     }
 
     /// Writes what an operation printed, and removes its file. Returns how many bytes there were.
-    func show(_ kind: Kind, of operation: String, to output: FileOutput) -> Int {
-        let path = "\(directory)/\(operation).\(kind.rawValue)"
-        // An operation that did not start has no file.
-        guard let file = FileHandle(forReadingAtPath: path) else { return 0 }
+    ///
+    /// - Throws: an error of the system, if some of it cannot be read.
+    func show(_ kind: Kind, of operation: String, to output: FileOutput) throws -> Int {
+        let url = URL(fileURLWithPath: "\(directory)/\(operation).\(kind.rawValue)")
+        let file: FileHandle
+        do {
+            file = try FileHandle(forReadingFrom: url)
+        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+            // An operation that did not start has no file.
+            return 0
+        }
         defer {
             try? file.close()
-            try? FileManager.default.removeItem(atPath: path)
+            try? FileManager.default.removeItem(at: url)
         }
         var count = 0
-        while let piece = try? file.read(upToCount: Self.pieceBytes), !piece.isEmpty {
+        while let piece = try file.read(upToCount: Self.pieceBytes), !piece.isEmpty {
             output.write(Array(piece))
             count += piece.count
         }

@@ -19,6 +19,8 @@ final class MapOutput: RunListener {
     private let shows: SerialThread
     private let state = NIOLockedValueBox(State())
     private let writer: NIOLockedValueBox<MapWriter>
+    private let log: JobLog?
+    let unread = Latch()
 
     private struct State {
         var failed = 0
@@ -29,6 +31,8 @@ final class MapOutput: RunListener {
         var workers: [Incarnation: String] = [:]
         /// Bytes that are not stored yet.
         var waitingBytes = 0
+        /// Operations whose output is not shown whole. Only looked up.
+        var lost: Set<Int> = []
     }
 
     private struct Attempt {
@@ -65,6 +69,7 @@ final class MapOutput: RunListener {
         } catch {
             throw Failure(MapExit.other, "output cannot be written: \(error)")
         }
+        self.log = log
         writer = NIOLockedValueBox(
             MapWriter(plan: plan, files: files, keepsOrder: keepsOrder, log: log)
         )
@@ -122,11 +127,13 @@ final class MapOutput: RunListener {
         }
         let name = plan.graph.operations[index].name
         guard hasRoom else {
+            state.withLockedValue { _ = $0.lost.insert(index) }
             return Self.say("the output of \(name) is lost: the disk is too slow")
         }
         stores.submit { [files, state] in
             let parts = MapLog(log, marker: marker)
             if parts.isCut {
+                state.withLockedValue { _ = $0.lost.insert(index) }
                 Self.say(
                     "the first bytes of the output of \(name) are missing: only the last"
                         + " \(Limits().logBytes) bytes of a log are kept"
@@ -136,6 +143,7 @@ final class MapOutput: RunListener {
                 try files.store(parts.output, as: .output, of: name)
                 try files.store(parts.errors, as: .errors, of: name)
             } catch {
+                state.withLockedValue { _ = $0.lost.insert(index) }
                 Self.say("the output of \(name) is lost: \(error.localizedDescription)")
             }
             state.withLockedValue { $0.waitingBytes -= log.count }
@@ -153,8 +161,20 @@ final class MapOutput: RunListener {
             case .cancelled, .skipped: state.cancelled += 1
             }
         }
-        stores.submit { [shows, writer] in
-            shows.submit { writer.withLockedValue { $0.write(end) } }
+        stores.submit { [plan, shows, writer, state, unread] in
+            shows.submit {
+                writer.withLockedValue { writer in
+                    writer.write(end) { index in
+                        state.withLockedValue { $0.lost.contains(index) }
+                    } lost: { index, why in
+                        state.withLockedValue { _ = $0.lost.insert(index) }
+                        Self.say(
+                            "the output of \(plan.graph.operations[index].name) is lost: \(why)"
+                        )
+                    }
+                }
+                if FileOutput.standardOutput.isClosed { unread.open() }
+            }
         }
     }
 
@@ -182,6 +202,8 @@ final class MapOutput: RunListener {
     var failureCode: Int32 { MapExit.other }
 
     var exitCode: Int32 {
+        if unread.isOpen { return MapExit.unread }
+        if isIncomplete { return MapExit.other }
         let state = state.withLockedValue { $0 }
         // After a failure with --fail-fast, the others are cancelled and have not failed.
         return MapExit.of(state.failed > 0 ? state.failed : state.cancelled)
@@ -189,8 +211,17 @@ final class MapOutput: RunListener {
 
     var hasFailed: Bool { state.withLockedValue { $0.failed > 0 } }
 
-    /// What the joblog lacks; `nil`: nothing.
-    var logFailure: String? { writer.withLockedValue { $0.log?.failure } }
+    /// Whether some output is not where it should be.
+    private var isIncomplete: Bool {
+        if let failure = FileOutput.standardOutput.failure {
+            Self.say("the output cannot be written: \(failure)")
+            return true
+        }
+        return state.withLockedValue { !$0.lost.isEmpty }
+    }
+
+    /// What the joblog lacks; `nil`: nothing. Waits for no slow reader.
+    var logFailure: String? { log?.failure }
 }
 
 /// Writes the output of operations that have ended, one after the other.
@@ -211,23 +242,42 @@ private struct MapWriter {
         self.log = log
     }
 
-    mutating func write(_ end: MapOutput.End) {
-        guard keepsOrder else { return show(end) }
+    /// - Parameters:
+    ///   - isLost: Whether some of the output of an operation was lost before.
+    ///   - lost: Called if some of it cannot be shown.
+    mutating func write(
+        _ end: MapOutput.End,
+        isLost: (Int) -> Bool,
+        lost: (Int, _ why: String) -> Void
+    ) {
+        guard keepsOrder else { return show(end, isLost, lost) }
         waiting[end.index] = end
         while let end = waiting.removeValue(forKey: next) {
             next += 1
-            show(end)
+            show(end, isLost, lost)
         }
     }
 
-    private func show(_ end: MapOutput.End) {
+    private func show(
+        _ end: MapOutput.End,
+        _ isLost: (Int) -> Bool,
+        _ lost: (Int, String) -> Void
+    ) {
         let name = plan.graph.operations[end.index].name
         let command = plan.command(end.index)
-        let bytes = files.show(.output, of: name, to: .standardOutput)
-        _ = files.show(.errors, of: name, to: .standardError)
+        var bytes = 0
+        do {
+            bytes = try files.show(.output, of: name, to: .standardOutput)
+            _ = try files.show(.errors, of: name, to: .standardError)
+        } catch {
+            lost(end.index, error.localizedDescription)
+        }
         if case .failed(let error) = end.outcome, let why = Self.explanation(error) {
             FileOutput.standardError.print("operon: \(why): \(TerminalText.line(command))")
         }
+        // Without a line, --resume runs it again.
+        let output = FileOutput.standardOutput
+        guard !isLost(end.index), output.failure == nil, !output.isClosed else { return }
         guard let log, let ended = JobLog.End(end.outcome) else { return }
         log.write(
             JobLog.Entry(

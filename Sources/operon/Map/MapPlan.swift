@@ -83,6 +83,8 @@ struct MapPlan: Sendable {
 enum MapExit {
     /// Nothing of what failed is an operation.
     static let other: Int32 = 255
+    /// As a shell tells that a program was ended by SIGPIPE.
+    static let unread: Int32 = 141
 
     /// The code for so many operations without success: their number, or 101 for more than 100.
     static func of(_ failures: Int) -> Int32 { Int32(min(failures, 101)) }

@@ -34,7 +34,15 @@ struct MapSubmission: Sendable {
         let signal = NIOLockedValueBox<Int32?>(nil)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                try await follow(graph)
+                do {
+                    try await follow(graph)
+                } catch let error where !Task.isCancelled {
+                    await output.flush()
+                    session.console.say([
+                        "Graph \(graph) goes on. To see its end: operon watch \(graph)"
+                    ])
+                    throw error
+                }
                 await output.flush()
             }
             group.addTask {
@@ -55,17 +63,47 @@ struct MapSubmission: Sendable {
                     try await cancel(graph, "interrupted")
                 }
             }
+            group.addTask {
+                await output.unread.wait()
+                guard !Task.isCancelled else { return }
+                try await cancel(graph, "nobody reads the output")
+                // The ends of the operations end the other task.
+                await Latch().wait()
+            }
             defer { group.cancelAll() }
             try await group.next()
         }
+        // No task handles signals any more, and the reader of the output may be blocked.
+        OwnProcess.endAtSignals()
         return signal.withLockedValue { $0 } ?? output.exitCode
     }
 
     private func cancel(_ graph: String, _ reason: String) async throws {
         var request = CancelRequest()
         request.reason = reason
-        _ = try await session.client.cancel(.graph(graph), request)
+        let asked = request
+        _ = try await asking { try await session.client.cancel(.graph(graph), asked) }
     }
+
+    /// Asks again while the coordinator is away, as the stream of events waits for it.
+    private func asking<Answer>(
+        _ question: @Sendable () async throws -> Answer
+    ) async throws -> Answer {
+        let end = SystemClock.now() + Self.patience
+        while true {
+            do {
+                return try await question()
+            } catch let error as ClientError
+                where [.unreachable, .unavailable].contains(error.code) && SystemClock.now() < end
+            {
+                try await Task.sleep(for: Self.pause)
+            }
+        }
+    }
+
+    /// How long a coordinator may be away, as for the stream of events.
+    private static let patience = Duration.seconds(300)
+    private static let pause = Duration.milliseconds(500)
 
     /// Returns when all operations have ended.
     private func follow(_ graph: String) async throws {
@@ -97,7 +135,8 @@ struct MapSubmission: Sendable {
         query.limit = Self.pageSize
         query.state = .finished
         repeat {
-            let page = try await session.client.operations(of: graph, query)
+            let asked = query
+            let page = try await asking { try await session.client.operations(of: graph, asked) }
             for operation in page.operations {
                 let outcome = Self.outcome(operation.outcome, operation.error, operation.reason)
                 let at = operation.finishedAt?.time ?? SystemClock.wall()
@@ -129,16 +168,19 @@ struct MapSubmission: Sendable {
         _ state: NIOLockedValueBox<State>
     ) async throws -> Bool {
         guard index < plan.numbers.count else { return false }
-        let (isNew, count, start, host) = state.withLockedValue { state in
-            (
-                state.ended.insert(index).inserted, state.ended.count,
-                state.starts.removeValue(forKey: index), state.hosts.removeValue(forKey: index)
-            )
-        }
-        guard isNew else { return false }
+        guard !state.withLockedValue({ $0.ended.contains(index) }) else { return false }
         let selector = OperationSelector(graph: graph, operation: "@\(index)")
-        if let log = try await session.client.log(of: selector).last {
+        let logs = try await asking { try await session.client.log(of: selector) }
+        if let log = logs.last {
             output.deliver(Array(log.text.utf8), of: Int(index))
+        }
+        // Afterwards: if the log could not be read, it is read again when the coordinator is back.
+        let (count, start, host) = state.withLockedValue { state in
+            state.ended.insert(index)
+            return (
+                state.ended.count, state.starts.removeValue(forKey: index),
+                state.hosts.removeValue(forKey: index)
+            )
         }
         output.ended(
             MapOutput.End(

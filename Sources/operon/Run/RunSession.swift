@@ -22,6 +22,9 @@ protocol RunListener: Sendable {
 
     /// The exit code after a failure of the broker.
     var failureCode: Int32 { get }
+
+    /// Opened when nobody reads what the run prints: it is cancelled.
+    var unread: Latch { get }
 }
 
 /// One `operon run`: a coordinator, a worker in this process unless there is a broker, the screen,
@@ -216,6 +219,11 @@ struct RunSession {
                 for await signal in signals {
                     await interruption.received(signal, host.service, screen)
                 }
+            }
+            group.addTask {
+                guard let listener else { return }
+                await listener.unread.wait()
+                if !Task.isCancelled { await interruption.lostReader(host.service, screen) }
             }
             group.addTask {
                 try await runGraph(host, interruption)
@@ -497,11 +505,24 @@ private actor Interruption {
         screen.say(
             "Cancelling. Running operations were asked to stop; press Ctrl-C again to kill them."
         )
+        await cancel(coordinator, screen, "interrupted")
+    }
+
+    /// The reader of standard output has closed its end.
+    func lostReader(_ coordinator: CoordinatorService, _ screen: RunScreen) async {
+        await cancel(coordinator, screen, "nobody reads the output")
+    }
+
+    private func cancel(
+        _ coordinator: CoordinatorService,
+        _ screen: RunScreen,
+        _ reason: String
+    ) async {
         defer { cancelled.open() }
         let target = Scheduler.Target.graph(GraphID(rawValue: 0))
         do {
             try await coordinator.command(
-                .cancelRequested(target, reason: "interrupted", cascade: false)
+                .cancelRequested(target, reason: reason, cascade: false)
             )
         } catch {
             screen.say("warning: \(error)")
