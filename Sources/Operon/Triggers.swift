@@ -106,6 +106,7 @@ public struct Triggers: Sendable {
     /// Fires a trigger on `event`. Returns once the firing is stored.
     ///
     /// - Parameters:
+    ///   - name: The name of the trigger.
     ///   - data: What its graph finds in the file `OPERON_EVENT`, encoded as JSON.
     ///   - key: Calls with the same key fire the trigger once; `nil`: each call does.
     @discardableResult
@@ -125,7 +126,9 @@ public struct Triggers: Sendable {
 
     /// Fires a trigger on `event` without data. Returns once the firing is stored.
     ///
-    /// - Parameter key: Calls with the same key fire the trigger once; `nil`: each call does.
+    /// - Parameters:
+    ///   - name: The name of the trigger.
+    ///   - key: Calls with the same key fire the trigger once; `nil`: each call does.
     @discardableResult
     public func fire(_ name: String, key: String? = nil) async throws -> Firing {
         try await fire(name, [], key)
@@ -142,6 +145,7 @@ public struct Triggers: Sendable {
     /// Suspends a trigger: it submits nothing until it is resumed.
     ///
     /// - Parameters:
+    ///   - name: The name of the trigger.
     ///   - until: When the suspension ends; `nil`: it lasts until ``resume(_:)``.
     ///   - reason: The reason, for people.
     public func suspend(_ name: String, until: WallTime? = nil, reason: String = "") async throws {
