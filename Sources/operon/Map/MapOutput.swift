@@ -81,6 +81,8 @@ final class MapOutput: RunListener {
         for notice in notices {
             switch notice {
             case .workerJoined(let worker, _, _):
+                // Of this process; the joblog then has a colon, as that of GNU parallel.
+                if case .files = delivery { continue }
                 state.withLockedValue { $0.workers[worker.incarnation] = worker.name }
             case .granted(let operation, _, let worker):
                 state.withLockedValue { state in
