@@ -203,8 +203,9 @@ import Testing
     @Test func `over TLS the certificate is looked at, and one of a stranger is refused`()
         async throws
     {
-        let folder = try Self.makeCertificates()
-        defer { _ = try? Self.shell("rm -r \(folder)") }
+        let folder = try await Self.makeCertificates()
+        // benign: the system clears its temporary directory.
+        defer { try? FileManager.default.removeItem(atPath: folder) }
         let port = try LoopbackPort.take()
         let configuration = """
             listeners.ssl.1 = 127.0.0.1:\(port)
@@ -236,8 +237,8 @@ import Testing
     }
 
     /// An authority, a certificate of it for `localhost`, and an authority that signed nothing.
-    private static func makeCertificates() throws -> String {
-        try shell(
+    private static func makeCertificates() async throws -> String {
+        try await shell(
             """
             cd $(mktemp -d)
             exec 3>&1 1>&2
@@ -255,19 +256,15 @@ import Testing
         )
     }
 
-    private static func shell(_ line: String) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-ec", line]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let text = String(
-            decoding: output.fileHandleForReading.readDataToEndOfFile(),
-            as: UTF8.self
-        )
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw CommandFailure(text) }
-        return text.trimmingCharacters(in: .whitespacesAndNewlines)
+    /// Keeps no thread waiting.
+    private static func shell(_ line: String) async throws -> String {
+        let ended = try await Program(
+            "/bin/sh",
+            ["-ec", line],
+            environment: ProcessInfo.processInfo.environment,
+            directory: FileManager.default.temporaryDirectory.path
+        ).end()
+        guard ended.end == .exit(0) else { throw CommandFailure(ended.errors) }
+        return ended.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import OperonFaultKit
 import OperonHTTP
 import Testing
 
@@ -113,25 +114,24 @@ import Testing
             #expect(chmod(socket, 0o777) == 0)
             #expect(chmod(workspace.directory, 0o755) == 0)
             let curl = "curl --silent --unix-socket \(socket) http://localhost/v1/status"
-            let own = try Self.shell(curl)
+            let own = try await Self.shell(curl)
             #expect(own.status == 0 && own.output.contains("\"epoch\""), "\(own)")
-            let other = try Self.shell(
+            let other = try await Self.shell(
                 "setpriv --reuid 65534 --regid 65534 --clear-groups \(curl)"
             )
             #expect(other.status != 0 && other.output.isEmpty, "\(other)")
         }
     }
 
-    private static func shell(_ line: String) throws -> (status: Int32, output: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", line]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let bytes = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: bytes, as: UTF8.self))
+    /// Keeps no thread waiting.
+    private static func shell(_ line: String) async throws -> (status: Int32, output: String) {
+        let ended = try await Program(
+            "/bin/sh",
+            ["-c", line],
+            environment: ProcessInfo.processInfo.environment,
+            directory: FileManager.default.temporaryDirectory.path
+        ).end()
+        guard case .exit(let status) = ended.end else { return (-1, ended.output) }
+        return (status, ended.output)
     }
 }
