@@ -30,6 +30,7 @@ extension AttemptResult {
             result.end = .notYet(after: min(max(pause, .zero), Limits.durationMax))
         case .succeeded, .cancelled, .crashed: break
         }
+        if result.end != .succeeded { result.isUpToDate = false }
         return result
     }
 

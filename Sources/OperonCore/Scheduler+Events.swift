@@ -139,7 +139,10 @@ extension Scheduler {
         }
         let attempt = removeAttempt(place)
         let operation = attempt.operation
-        kinds[graphs.kind(of: operation)].measured((end - start).nanoseconds)
+        // The time in which nothing was done says nothing about others of the kind.
+        if !result.isUpToDate {
+            kinds[graphs.kind(of: operation)].measured((end - start).nanoseconds)
+        }
         conclude(operation, attempt.id, result, start: start, end: end, at: now, into: &effects)
     }
 
@@ -165,7 +168,9 @@ extension Scheduler {
         effects.notices.append(.result(operation, attempt, result))
         effects.notices.append(.attemptEnded(operation, attempt, ending, start: start, end: end))
         switch ending {
-        case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
+        case .succeeded:
+            if result.isUpToDate { graphs[operation.graph].upToDate.insert(operation.index) }
+            finish(operation, .succeeded, at: now, into: &effects)
         case .failed(let error):
             if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
                 !graphs[operation.graph].isCancelled,

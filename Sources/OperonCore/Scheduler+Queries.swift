@@ -21,6 +21,11 @@ extension Scheduler {
         return graphs[operation.graph].finalOutcome(operation.index)
     }
 
+    /// Whether it succeeded without a process, because its files were up to date.
+    package func isUpToDate(_ operation: OperationID) -> Bool {
+        exists(operation) && graphs[operation.graph].upToDate.contains(operation.index)
+    }
+
     /// Whether more than its outcome is kept.
     package func isKept(_ operation: OperationID) -> Bool { exists(operation) }
 

@@ -27,7 +27,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `delayed` | `StoredOperation.retryAt`, as a date. The first `timeReached` ends pauses |
 // | | that are over, so that the end has a record |
 // | `isOpen`, `suspension`, `isCancelled`, `cancelReason` | `StoredGraph` |
-// | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
+// | `rounds`, `prioritised`, `suspensions`, `upToDate` | `StoredOperation` |
 // | `outer`, and dependencies taken away | the contents, and the changes since |
 // | `parked`, `inLane`, `ready` | each ready operation starts in its lane, and admission parks it |
 // | `QueueState` | `StoredQueue`, `StoredRate`; `inFlight` is counted, `servedAt` begins anew |
@@ -184,6 +184,7 @@ extension Scheduler {
     private func restore(_ stored: StoredOperation, in graph: inout GraphState) {
         let index = stored.index
         if let outcome = stored.outcome { graph.keep(outcome, of: stored.index) }
+        if stored.isUpToDate { graph.upToDate.insert(stored.index) }
         graph.operations.ordinal[index] = stored.attempts
         graph.operations.retries[index] = stored.retries
         if let priority = stored.priority {

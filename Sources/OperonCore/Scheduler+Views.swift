@@ -36,7 +36,11 @@ extension Scheduler {
     package func progress(of graph: GraphID) -> [OperationProgress] {
         (0..<UInt32(operationCount(of: graph))).map { index in
             let operation = OperationID(graph: graph, index: index)
-            return OperationProgress(state: state(of: operation), outcome: outcome(of: operation))
+            return OperationProgress(
+                state: state(of: operation),
+                outcome: outcome(of: operation),
+                isUpToDate: isUpToDate(operation)
+            )
         }
     }
 
@@ -301,4 +305,5 @@ extension Scheduler {
 package struct OperationProgress: Hashable, Sendable {
     package let state: OperationState
     package let outcome: Outcome?
+    package let isUpToDate: Bool
 }

@@ -38,6 +38,9 @@ struct GraphState: Sendable {
     var outerDependents: [UInt32: OuterDependents] = [:]
     /// How often each operation was reopened. Never iterated.
     var rounds: [UInt32: UInt32] = [:]
+    /// The operations that succeeded without a process, because their files were up to date. Only
+    /// looked up.
+    var upToDate: Set<UInt32> = []
     /// Lookup tables for additions; `nil` until the first addition.
     var growth: GraphGrowth?
     /// The graph was dropped: only the outcomes of its operations are kept, and this value stands

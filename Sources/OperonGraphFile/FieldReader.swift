@@ -113,6 +113,62 @@ struct FieldReader {
         return names
     }
 
+    /// A list of paths without repetitions, or one path. Null is the empty list.
+    mutating func paths(_ node: Node, _ key: String) throws(Stop) -> [String]? {
+        if node.isNull { return [] }
+        if node.text != nil { return try path(node, key).map { [$0] } }
+        guard let elements = node.elements else {
+            try mismatch(node, key, "a path or a list of paths")
+            return nil
+        }
+        guard elements.count <= limits.operationFiles else {
+            try log.report(
+                GraphFileError.Problem(
+                    limit: .operationFiles,
+                    value: elements.count,
+                    maximum: limits.operationFiles,
+                    at: node.position,
+                    key,
+                    key.quoted
+                )
+            )
+            return nil
+        }
+        var paths: [String] = []
+        var seen = SeenKeys<Position>()
+        for element in elements {
+            guard let path = try path(element, key) else { return nil }
+            if seen.insert(path, element.position) == nil { paths.append(path) }
+        }
+        return paths
+    }
+
+    private mutating func path(_ node: Node, _ key: String) throws(Stop) -> String? {
+        guard node.text != nil else {
+            try mismatch(node, key, "a path or a list of paths")
+            return nil
+        }
+        guard let path = try text(node, key) else { return nil }
+        guard !path.isEmpty else {
+            try log.report(.invalidValue, at: node.position, "", "\(key.quoted) has an empty path")
+            return nil
+        }
+        guard path.utf8.count <= limits.pathBytes else {
+            try log.report(
+                GraphFileError.Problem(
+                    limit: .pathBytes,
+                    value: path.utf8.count,
+                    maximum: limits.pathBytes,
+                    at: node.position,
+                    path,
+                    "a path of \(key.quoted)"
+                )
+            )
+            return nil
+        }
+        return path
+    }
+
     mutating func environment(_ node: Node, _ key: String) throws(Stop) -> [String: String]? {
         guard let entries = node.entries else {
             try mismatch(node, key, "a map of variables")
@@ -261,7 +317,8 @@ struct FieldReader {
         }
         let known = values.map(name)
         let hint = node.text.map { Suggestion.hint(for: $0, among: known) } ?? ""
-        let wanted = known.dropLast().joined(separator: ", ") + " or " + (known.last ?? "")
+        let first = known.dropLast().joined(separator: ", ")
+        let wanted = (first.isEmpty ? "" : first + " or ") + (known.last ?? "")
         try log.report(
             node.text == nil ? .wrongType : .invalidValue,
             at: node.position,

@@ -461,7 +461,7 @@ struct GraphAssembler {
         let source = defaults.description
         switch key {
         case .name, .description, .forEach, .matrix, .run, .command, .operation, .wait, .external,
-            .input, .version, .dependencies, .cancelSiblings, .inFlight:
+            .input, .version, .dependencies, .cancelSiblings, .inFlight, .produces, .consumes:
             break
         case .queue: operation.queue = source.queue
         case .priority: operation.priority = source.priority
@@ -473,7 +473,7 @@ struct GraphAssembler {
         case .delay: operation.delay = source.delay
         case .notBefore: operation.notBefore = source.notBefore
         case .deadline: operation.deadline = source.deadline
-        case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime:
+        case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .skip:
             guard case .command(var command) = operation.work else { return }
             apply(key, of: defaults.process, to: &command)
             operation.work = .command(command)
@@ -496,6 +496,9 @@ struct GraphAssembler {
             command.grace = process.grace
         } else if key == .memory {
             command.memory = process.memory
+        } else if key == .skip {
+            // Only what produces files can be up to date.
+            command.skipsIfUpToDate = process.skipsIfUpToDate && !command.produces.isEmpty
         } else {
             command.cpuTime = process.cpuTime
         }

@@ -216,6 +216,9 @@ struct GraphWriter {
         }
         if let memory = command.memory { text("memory", ByteCountText.text(memory)) }
         if let cpuTime = command.cpuTime { text("cpuTime", DurationText.text(cpuTime)) }
+        if !command.produces.isEmpty { raw("produces", list(command.produces)) }
+        if !command.consumes.isEmpty { raw("consumes", list(command.consumes)) }
+        if command.skipsIfUpToDate { text("skip", "upToDate") }
     }
 
     private mutating func write(_ dependencies: [DependencyDescription]) {

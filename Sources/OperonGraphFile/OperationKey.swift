@@ -30,6 +30,9 @@ enum OperationKey: UInt8, CaseIterable {
     case grace
     case memory
     case cpuTime
+    case produces
+    case consumes
+    case skip
 
     /// The name of the key in the file: the name of the case.
     var name: String { Self.names[Int(rawValue)] }
@@ -46,13 +49,14 @@ enum OperationKey: UInt8, CaseIterable {
 
     /// The keys that apply only to processes.
     static let process: OperationKeys = [
-        .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime,
+        .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .produces,
+        .consumes, .skip,
     ]
 
     /// The keys that are not allowed in `defaults`.
     static let individual: OperationKeys = [
         .name, .description, .forEach, .matrix, .run, .command, .operation, .wait, .external,
-        .input, .version, .dependencies, .cancelSiblings, .inFlight,
+        .input, .version, .dependencies, .cancelSiblings, .inFlight, .produces, .consumes,
     ]
 }
 

@@ -138,7 +138,8 @@ struct OperationReader {
             result.description.cancelSiblings = try fields.bool(node, key.name) ?? false
         case .queue:
             if let name = try fields.name(node, key.name) { result.description.queue = name }
-        case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime:
+        case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .produces,
+            .consumes, .skip:
             try readProcess(key, node, into: &result.process)
         case .priority, .qualityOfService, .timeout, .retry, .expectedDuration, .exclusive,
             .delay, .notBefore, .deadline:
@@ -167,6 +168,13 @@ struct OperationReader {
         } else if key == .cpuTime {
             process.cpuTime =
                 node.isNull ? nil : try fields.duration(node, key.name, isPositive: true)
+        } else if key == .produces {
+            process.produces = try fields.paths(node, key.name) ?? []
+        } else if key == .consumes {
+            process.consumes = try fields.paths(node, key.name) ?? []
+        } else if key == .skip {
+            let word = node.isNull ? nil : try fields.word(node, key.name, ["upToDate"], { $0 })
+            process.skipsIfUpToDate = word != nil
         } else if node.isNull {
             process.directory = nil
         } else if let text = try fields.text(node, key.name) {
@@ -311,6 +319,7 @@ struct OperationReader {
         if key == .operation {
             return try registered(entry.value, result.input, version: result.version)
         }
+        try checkFiles(of: result, entries)
         return try command(key, entry.value, result.process)
     }
 
@@ -331,6 +340,40 @@ struct OperationReader {
                 "\(entry.key.quoted) of operation \(name.quoted) is only allowed with \(place)"
             )
         }
+    }
+
+    private mutating func checkFiles(
+        of result: OperationFields,
+        _ entries: [Node.Entry]
+    ) throws(Stop) {
+        func entry(_ key: OperationKey) -> Node.Entry? { entries.first { $0.key == key.name } }
+        let name = result.description.name
+        let process = result.process
+        let count = process.produces.count + process.consumes.count
+        if count > limits.operationFiles, let entry = entry(.produces) {
+            try fields.log.report(
+                GraphFileError.Problem(
+                    limit: .operationFiles,
+                    value: count,
+                    maximum: limits.operationFiles,
+                    at: entry.keyPosition,
+                    name,
+                    "operation \(name.quoted)"
+                )
+            )
+        }
+        let list = entry(.produces)?.value
+        // If the list has elements, a problem with one of them was reported.
+        guard process.skipsIfUpToDate, process.produces.isEmpty, let entry = entry(.skip),
+            list == nil || list?.isNull == true || list?.elements?.isEmpty == true
+        else { return }
+        try fields.log.report(
+            .missingKey,
+            at: entry.keyPosition,
+            entry.key,
+            "“skip: upToDate” of operation \(name.quoted) needs “produces”, the files that may be"
+                + " up to date"
+        )
     }
 
     private mutating func command(
@@ -362,6 +405,7 @@ struct OperationReader {
         }
         var bytes = command.arguments.reduce(0) { $0 + $1.utf8.count + 1 }
         bytes += Self.bytes(of: command.environment)
+        bytes += (command.produces + command.consumes).reduce(0) { $0 + $1.utf8.count + 1 }
         try checkSize(bytes, "this command with its environment", at: node.position)
         return .command(command)
     }

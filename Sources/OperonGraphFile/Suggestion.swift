@@ -16,6 +16,8 @@ package enum Suggestion {
         "concurrency": "maxConcurrentOperationCount", "max": "maxConcurrentOperationCount",
         "suspended": "isSuspended", "title": "name",
         "loop": "forEach", "with_items": "forEach", "items": "forEach", "each": "forEach",
+        "outputs": "produces", "output": "produces", "targets": "produces", "target": "produces",
+        "creates": "produces", "sources": "consumes", "prerequisites": "consumes",
         "strategy": "matrix", "id": "name", "on": "dependencies",
     ]
 

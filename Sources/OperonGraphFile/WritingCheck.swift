@@ -33,7 +33,8 @@ struct WritingCheck {
             let environment = command.environment.reduce(0) {
                 $0 + $1.key.utf8.count + $1.value.utf8.count + 2
             }
-            try checkBytes(arguments + environment)
+            let paths = (command.produces + command.consumes).reduce(0) { $0 + $1.utf8.count + 1 }
+            try checkBytes(arguments + environment + paths)
         case .nothing, .wait: break
         }
     }

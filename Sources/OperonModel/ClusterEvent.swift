@@ -39,6 +39,8 @@ package struct ClusterEvent: Hashable, Sendable {
     package var graph: GraphID?
     package var operation: OperationID?
     package var outcome: OutcomeKind?
+    /// Whether the operation succeeded without a process, because its files were up to date.
+    package var isUpToDate = false
     package var attempt: AttemptID?
     package var ending: Ending?
     package var error: OperationError?

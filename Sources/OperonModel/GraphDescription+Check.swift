@@ -163,6 +163,26 @@ extension OperationDescription {
         if let memory = command.memory, memory < 1 {
             throw .invalid(field: "memory of “\(name)”", why: "\(memory) is below 1")
         }
+        try checkFiles(of: command, limits)
+    }
+
+    private func checkFiles(of command: CommandDescription, _ limits: Limits) throws(Refusal) {
+        let count = command.produces.count + command.consumes.count
+        try LimitName.operationFiles.check(count, limits.operationFiles)
+        try check("produces", command.produces, limits)
+        try check("consumes", command.consumes, limits)
+        guard command.skipsIfUpToDate, command.produces.isEmpty else { return }
+        let why = "it produces no files that could be up to date"
+        throw .invalid(field: "skip of “\(name)”", why: why)
+    }
+
+    private func check(_ field: String, _ paths: [String], _ limits: Limits) throws(Refusal) {
+        for path in paths {
+            try LimitName.pathBytes.check(path.utf8.count, limits.pathBytes)
+            guard path.isEmpty || path.utf8.contains(0) else { continue }
+            let why = path.isEmpty ? "a path is empty" : "a path has a NUL character"
+            throw .invalid(field: "\(field) of “\(name)”", why: why)
+        }
     }
 
     /// Whether an environment can have a variable with this name.

@@ -31,6 +31,8 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case queues
     case kinds
     case keys
+    case operationFiles
+    case pathBytes
 
     /// A description of what it limits.
     public var description: String {
@@ -65,6 +67,8 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .queues: "queues in a graph"
         case .kinds: "kinds of operations in a graph"
         case .keys: "keys with a limit of their own"
+        case .operationFiles: "files that one operation produces and consumes"
+        case .pathBytes: "bytes in a path"
         }
     }
 }
@@ -149,6 +153,11 @@ public struct Limits: Hashable, Sendable {
     public var kinds = 10_000
     /// Keys for which one graph may set limits, or that may have one when a command sets another.
     public var keys = 10_000
+    /// Files that one operation produces and consumes, together. A worker looks at each of them
+    /// before it starts the process.
+    public var operationFiles = 10_000
+    /// Bytes of the path of one such file: what Linux takes at most.
+    public var pathBytes = 4_095
     /// How long an open graph may be idle before it is closed.
     public var openGraphIdle = Duration.seconds(7 * 86_400)
 

@@ -206,6 +206,8 @@ package struct AttemptResult: Hashable, Sendable {
     package var logTail: [UInt8]
     /// How many bytes the attempt printed before `logTail`.
     package var logBytesDropped: UInt64
+    /// Whether the attempt succeeded without a process, because its files were up to date.
+    package var isUpToDate = false
 
     package init(
         end: AttemptEnd,

@@ -59,6 +59,15 @@ public struct CommandDescription: Hashable, Sendable, Codable {
     /// The processor time of each of its processes, in whole seconds, rounded up (RLIMIT_CPU);
     /// `nil`: unlimited.
     public var cpuTime: Duration?
+    /// The files that exist after the process has succeeded; otherwise the attempt fails. The paths
+    /// are relative to the directory in which the process starts.
+    public var produces: [String]
+    /// The files that exist before the process starts; otherwise the attempt fails. The paths are
+    /// relative to the directory in which the process starts.
+    public var consumes: [String]
+    /// Whether the process is not started while every file that it produces exists and none is
+    /// older than a file that it consumes. The attempt then succeeds as up to date.
+    public var skipsIfUpToDate: Bool
 
     /// The variables that most programs need in order to run at all; none of them is a secret.
     public static let defaultInheritEnvironment = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
@@ -73,8 +82,14 @@ public struct CommandDescription: Hashable, Sendable, Codable {
         directory: String? = nil,
         grace: Duration = CommandDescription.defaultGrace,
         memory: Int? = nil,
-        cpuTime: Duration? = nil
+        cpuTime: Duration? = nil,
+        produces: [String] = [],
+        consumes: [String] = [],
+        skipsIfUpToDate: Bool = false
     ) {
+        self.produces = produces
+        self.consumes = consumes
+        self.skipsIfUpToDate = skipsIfUpToDate
         self.memory = memory
         self.cpuTime = cpuTime
         self.arguments = arguments

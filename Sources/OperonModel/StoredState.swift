@@ -83,6 +83,8 @@ package struct StoredResult: Hashable, Sendable {
     /// Empty: there was no output, or no operation will need it.
     package var output: Payload
     package var logTail: [UInt8]
+    /// Whether the attempt succeeded without a process, because its files were up to date.
+    package var isUpToDate = false
     /// When the attempt started and ended, by the coordinator's wall clock.
     package var startedAt: WallTime?
     package var endedAt: WallTime
@@ -253,6 +255,8 @@ package struct StoredOperation: Hashable, Sendable {
     package var comesBack = false
     /// Whether an output of the operation is kept.
     package var hasOutput = false
+    /// Whether the operation succeeded without a process, because its files were up to date.
+    package var isUpToDate = false
 
     package init(index: UInt32) { self.index = index }
 }

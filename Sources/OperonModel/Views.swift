@@ -131,6 +131,8 @@ package struct OperationView: Hashable, Sendable, Codable {
     package var priority: QueuePriority
     package var state: OperationState
     package var outcome: OutcomeKind?
+    /// Whether it succeeded without a process, because its files were up to date; `nil`: no.
+    package var isUpToDate: Bool?
     package var error: ErrorView?
     /// Why the operation was cancelled.
     package var reason: String?
@@ -173,6 +175,8 @@ package struct AttemptView: Hashable, Sendable, Codable {
     package var endedAt: TimeText?
     /// `succeeded`, `failed`, `cancelled`, `returned`, `lost`, `crashed`; `nil`: in flight.
     package var ending: String?
+    /// Whether it succeeded without a process, because its files were up to date; `nil`: no.
+    package var isUpToDate: Bool?
     package var error: ErrorView?
 
     package init(id: String, number: UInt32, worker: String, grantedAt: TimeText) {
@@ -472,6 +476,8 @@ package struct EventView: Hashable, Sendable, Codable {
     package var graphName: String?
     package var operation: OperationName?
     package var outcome: OutcomeKind?
+    /// Whether it succeeded without a process, because its files were up to date; `nil`: no.
+    package var isUpToDate: Bool?
     package var attempt: String?
     package var ending: String?
     package var error: ErrorView?

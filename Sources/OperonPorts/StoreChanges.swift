@@ -400,6 +400,7 @@ extension StoreChanges {
             operation.cancelReason = nil
             operation.deadlinePassed = false
             operation.hasOutput = false
+            operation.isUpToDate = false
         }
         guard wasFinished else {
             throw StoreError.contradiction("operation \(id) is reopened, but not finished")
@@ -435,6 +436,7 @@ extension StoreChanges {
             hadOutput = operation.hasOutput
             isFinished = operation.outcome != nil
             operation.hasOutput = isFinished && !result.output.isEmpty
+            operation.isUpToDate = operation.outcome == .succeeded && result.isUpToDate
         }
         if isFinished, !result.output.isEmpty {
             outputs[id] = result.output

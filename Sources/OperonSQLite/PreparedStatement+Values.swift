@@ -23,10 +23,12 @@ extension PreparedStatement {
         try bind(attempt.startedAt?.nanosecondsSince1970)
     }
 
-    func bind(_ outcome: Outcome?) throws {
+    /// The detail of a success says whether it was up to date.
+    func bind(_ outcome: Outcome?, isUpToDate: Bool) throws {
         try bind(outcome.map { Int64($0.kind.rawValue) })
         switch outcome {
-        case nil, .succeeded: try bind(String?.none)
+        case nil: try bind(String?.none)
+        case .succeeded: try bind(isUpToDate ? RowText.upToDate : nil)
         case .failed(let error): try bind(RowText.text(error))
         case .cancelled(let reason): try bind(reason)
         case .skipped(let cause): try bind(cause.description)

@@ -3,6 +3,9 @@ import OperonModel
 /// Values that do not fit in a number, as text that people can read. Bars separate the fields; a
 /// bar within a field has a backslash before it.
 enum RowText {
+    /// The detail of the outcome of an operation whose files were up to date.
+    static let upToDate = "up to date"
+
     static func text(_ error: OperationError) -> String {
         var fields = [error.code]
         switch error {

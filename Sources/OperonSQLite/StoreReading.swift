@@ -276,7 +276,7 @@ extension PreparedStatement {
     func readOperation() throws -> (id: OperationID, operation: StoredOperation) {
         let id = OperationID(key: try readInteger())
         var operation = StoredOperation(index: id.index)
-        operation.outcome = try readOutcome()
+        (operation.outcome, operation.isUpToDate) = try readOutcome()
         operation.finishedAt = try readTime()
         operation.round = try readCount()
         operation.attempts = try readCount()
@@ -301,9 +301,13 @@ extension PreparedStatement {
         return priority
     }
 
-    private func readOutcome() throws -> Outcome? {
+    private func readOutcome() throws -> (outcome: Outcome?, isUpToDate: Bool) {
         let kind = try readOptionalInteger()
         let detail = try readOptionalText()
+        return (try outcome(kind, detail), kind == 0 && detail == RowText.upToDate)
+    }
+
+    private func outcome(_ kind: Int64?, _ detail: String?) throws -> Outcome? {
         switch kind {
         case nil: return nil
         case 0: return .succeeded

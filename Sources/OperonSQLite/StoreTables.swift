@@ -298,7 +298,7 @@ final class StoreTables {
         noteRow(of: id)
         let insert = try statement(.insertOperation)
         try insert.bind(id.key)
-        try insert.bind(operation.outcome)
+        try insert.bind(operation.outcome, isUpToDate: operation.isUpToDate)
         try insert.bind(operation.finishedAt?.nanosecondsSince1970)
         try insert.bind(Int64(operation.round))
         try insert.bind(Int64(operation.attempts))

@@ -41,6 +41,7 @@ package struct GraphProgress: Sendable {
             guard let outcome = event.outcome else { return nil }
             phase = ProgressPhase(.finished, outcome)
             detail = event.error?.message ?? event.reason ?? ""
+            if event.isUpToDate == true { detail = OperationReport.upToDate }
         case .graphSubmitted, .graphAdded, .graphClosed, .graphFinished, .graphCancelled,
             .suspended, .resumed, .queueSet, .queueCancelled, .priority, .cancelRequested,
             .dependencyAdded,
@@ -50,7 +51,7 @@ package struct GraphProgress: Sendable {
         let isStale = self.phase(of: operation.index)?.isFinished == true && !phase.isFinished
         guard !isStale || event.kind.known == .reopened else { return nil }
         var duration: Duration?
-        if phase.isFinished, phase != .skipped {
+        if phase.isFinished, phase != .skipped, event.isUpToDate != true {
             duration = startedAt.removeValue(forKey: operation.index).map {
                 event.at.time - $0.time
             }

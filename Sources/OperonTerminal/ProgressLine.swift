@@ -101,8 +101,8 @@ package struct StateChangeLine: Hashable, Sendable {
         self.style = style
     }
 
-    /// For example `[3/40] succeeded count-a (1.2s)`. `detail` is the reason of any other outcome
-    /// than success.
+    /// For example `[3/40] succeeded count-a (1.2s)`. `detail` is the reason of the outcome; that
+    /// of a success is shown as in `[3/40] succeeded (up to date) count-a`.
     package func text(
         for group: ProgressGroup,
         operation: String,
@@ -119,10 +119,12 @@ package struct StateChangeLine: Hashable, Sendable {
             case .cancelled, .skipped: .attention
             }
         var line = "[\(group.finished)/\(group.total)] "
-        line += style.tinted(phase.name, tint) + " "
+        let reason = detail.isEmpty ? "" : style.spelled(TerminalText.line(detail))
+        let isAside = phase == .succeeded && !reason.isEmpty
+        line += style.tinted(isAside ? "\(phase.name) (\(reason))" : phase.name, tint) + " "
         line += style.spelled(TerminalText.line(operation))
         if let duration { line += " (" + TimeFormat.short(duration) + ")" }
-        if !detail.isEmpty { line += ": " + style.spelled(TerminalText.line(detail)) }
+        if !isAside, !reason.isEmpty { line += ": " + reason }
         return line
     }
 

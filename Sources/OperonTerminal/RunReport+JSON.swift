@@ -53,6 +53,7 @@ extension OperationReport {
         json.string(name)
         json.key("outcome")
         if let outcome { json.string(outcome.name) } else { json.raw("null") }
+        if isUpToDate { json.raw(",\"isUpToDate\":true") }
         if let error { json.error(error) }
         if outcome == .cancelled {
             json.key("reason")

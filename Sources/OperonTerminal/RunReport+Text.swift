@@ -111,7 +111,9 @@ extension RunReport {
         func add(_ count: Int, _ word: String, _ tint: Tint) {
             if count > 0 { parts.append(style.tinted("\(count) \(word)", tint)) }
         }
-        add(counts.succeeded, "succeeded", .good)
+        let count = "\(counts.upToDate) \(OperationReport.upToDate)"
+        let current = counts.upToDate > 0 ? " (\(count))" : ""
+        add(counts.succeeded, "succeeded" + current, .good)
         add(counts.failed, "failed", .bad)
         add(counts.cancelled, "cancelled", .attention)
         add(counts.skipped, "skipped", .attention)

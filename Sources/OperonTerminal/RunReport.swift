@@ -58,7 +58,9 @@ package struct RunReport: Sendable {
                 continue
             }
             switch outcome {
-            case .succeeded: counts.succeeded += 1
+            case .succeeded:
+                counts.succeeded += 1
+                if operation.isUpToDate { counts.upToDate += 1 }
             case .failed: counts.failed += 1
             case .cancelled: counts.cancelled += 1
             case .skipped: counts.skipped += 1
@@ -71,6 +73,8 @@ package struct RunReport: Sendable {
 /// The number of operations by outcome.
 package struct OutcomeCounts: Hashable, Sendable {
     package var succeeded = 0
+    /// How many of those that succeeded were up to date.
+    package var upToDate = 0
     package var failed = 0
     package var cancelled = 0
     package var skipped = 0
@@ -87,6 +91,10 @@ package struct OperationReport: Hashable, Sendable {
     package var name: String
     /// `nil` if the run ended before the operation had one.
     package var outcome: OutcomeKind?
+    /// Whether it succeeded without a process, because its files were up to date.
+    package var isUpToDate = false
+    /// What is said of such an operation.
+    package static let upToDate = "up to date"
     /// Why it failed.
     package var error: OperationError?
     /// Why it was cancelled; empty: no reason was given.

@@ -14,7 +14,7 @@ struct TextTable {
     }
 
     struct Cell {
-        let text: String
+        var text: String
         let tint: Tint?
 
         init(_ text: String, _ tint: Tint? = nil) {

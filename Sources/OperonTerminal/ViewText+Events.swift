@@ -17,7 +17,8 @@ extension ViewText {
 
     private func tinted(_ event: EventView) -> String {
         guard let outcome = event.outcome else { return shown(event.kind.rawValue) }
-        return style.tinted(outcome.name, tint(outcome))
+        let word = event.isUpToDate == true ? outcome.name + ViewText.upToDate : outcome.name
+        return style.tinted(word, tint(outcome))
     }
 
     /// What the event concerns, where it happened, and who caused it.

@@ -26,7 +26,7 @@ extension ViewText {
             case .operation(let operation):
                 table.add([
                     TextTable.Cell(name(operation)),
-                    state(operation.state, operation.outcome),
+                    state(of: operation),
                     TextTable.Cell(shown(operation.queue)),
                     TextTable.Cell(operation.priority.name),
                     TextTable.Cell(String(operation.attempts)),
@@ -85,7 +85,7 @@ extension ViewText {
     /// `3/merge failed: exit code 2`.
     func sentence(_ operation: OperationView) -> String {
         let detail = self.detail(operation)
-        let state = tinted(operation.state, operation.outcome)
+        let state = tinted(operation)
         let end = detail.isEmpty ? "" : (operation.outcome == .skipped ? " " : ": ") + detail
         return style.tinted(name(operation), .strong) + " " + verb(operation) + state + end
     }
@@ -158,6 +158,7 @@ extension ViewText {
         ])
         for attempt in attempts {
             var ending = attempt.ending ?? (attempt.startedAt == nil ? "dispatched" : "executing")
+            if attempt.isUpToDate == true { ending += ViewText.upToDate }
             if let error = attempt.error { ending += ": " + error.message }
             table.add([
                 TextTable.Cell(String(attempt.number)),
@@ -278,7 +279,7 @@ extension ViewText {
 
     private func said(of operation: OperationView, _ fact: String) -> [String] {
         let detail = self.detail(operation)
-        let state = verb(operation) + tinted(operation.state, operation.outcome)
+        let state = verb(operation) + tinted(operation)
         let end = detail.isEmpty ? "." : " " + detail + "."
         let why = " To see why: operon explain \(name(operation))"
         let next = operation.state == .pending ? why : ""

@@ -81,8 +81,17 @@ package struct ViewText: Hashable, Sendable {
         return TextTable.Cell(outcome.name, tint(outcome))
     }
 
-    func tinted(_ state: OperationState, _ outcome: OutcomeKind?) -> String {
-        let cell = self.state(state, outcome)
+    /// After the outcome of an operation whose files were up to date.
+    static let upToDate = " (\(OperationReport.upToDate))"
+
+    func state(of operation: OperationView) -> TextTable.Cell {
+        var cell = state(operation.state, operation.outcome)
+        if operation.isUpToDate == true { cell.text += ViewText.upToDate }
+        return cell
+    }
+
+    func tinted(_ operation: OperationView) -> String {
+        let cell = state(of: operation)
         return cell.tint.map { style.tinted(cell.text, $0) } ?? cell.text
     }
 

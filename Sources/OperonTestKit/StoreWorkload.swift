@@ -211,16 +211,16 @@ package struct StoreWorkload: Sendable {
         guard generator.next() % 4 > 0 else { return }
         let output = Payload(contentType: text(), bytes: bytes(upTo: 200))
         let start = WallTime(nanosecondsSince1970: time - 1_000)
-        batch.results.append(
-            StoredResult(
-                operation: operation,
-                attempt: attempt,
-                output: output,
-                logTail: bytes(upTo: 300),
-                startedAt: generator.next() % 2 == 0 ? start : nil,
-                endedAt: WallTime(nanosecondsSince1970: time + 1)
-            )
+        var result = StoredResult(
+            operation: operation,
+            attempt: attempt,
+            output: output,
+            logTail: bytes(upTo: 300),
+            startedAt: generator.next() % 2 == 0 ? start : nil,
+            endedAt: WallTime(nanosecondsSince1970: time + 1)
         )
+        result.isUpToDate = generator.next() % 2 == 0
+        batch.results.append(result)
     }
 
     private mutating func endWithoutResult(in batch: inout StoreBatch) {

@@ -24,6 +24,8 @@ struct ClusterEventBytes {
         add(13, event.by)
         add(14, event.reason)
         add(15, event.key)
+        // Field 16 is the first whose tag takes two bytes.
+        if event.isUpToDate { bytes += [0x80, 0x01, 1] }
     }
 
     // Default values are left out, as in the generated encoder.

@@ -192,6 +192,9 @@ extension ProtoCommand {
         graceNanoseconds = command.grace.nanoseconds
         if let memory = command.memory { memoryBytes = UInt64(clamping: memory) }
         if let cpuTime = command.cpuTime { cpuTimeNanoseconds = cpuTime.nanoseconds }
+        produces = command.produces
+        consumes = command.consumes
+        skipUpToDate = command.skipsIfUpToDate
     }
 }
 
@@ -225,5 +228,19 @@ extension CommandDescription {
         if proto.hasCpuTimeNanoseconds {
             cpuTime = try Check.interval(proto.cpuTimeNanoseconds, "command.cpu_time")
         }
+        produces = try Self.paths(proto.produces, "command.produces")
+        consumes = try Self.paths(proto.consumes, "command.consumes")
+        skipsIfUpToDate = proto.skipUpToDate
+    }
+
+    /// An empty path or one with a NUL character would mean another file to the system.
+    private static func paths(
+        _ paths: [String],
+        _ field: String
+    ) throws(WireError) -> [String] {
+        guard !paths.contains(where: { $0.isEmpty || $0.utf8.contains(0) }) else {
+            throw .invalid(field, "has a path that is empty or has a NUL character")
+        }
+        return paths
     }
 }

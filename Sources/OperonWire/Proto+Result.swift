@@ -18,6 +18,7 @@ extension ProtoAttemptResult {
         if result.output != .empty { output = ProtoPayload(result.output) }
         logTail = byteString(result.logTail)
         logBytesDropped = result.logBytesDropped
+        upToDate = result.isUpToDate
     }
 }
 
@@ -41,6 +42,7 @@ extension AttemptResult {
             logTail: [UInt8](proto.logTail),
             logBytesDropped: proto.logBytesDropped
         )
+        isUpToDate = proto.upToDate && end == .succeeded
     }
 }
 

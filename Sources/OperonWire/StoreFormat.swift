@@ -357,6 +357,7 @@ extension ProtoClusterEvent {
         by = event.by
         reason = event.reason
         key = event.key
+        upToDate = event.isUpToDate
     }
 }
 
@@ -388,5 +389,6 @@ extension ClusterEvent {
         by = proto.by
         reason = proto.reason
         key = proto.key
+        isUpToDate = proto.upToDate
     }
 }

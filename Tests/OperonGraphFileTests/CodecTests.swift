@@ -227,6 +227,11 @@ private enum AnyGraph {
             if chance(2, &random) { command.grace = .milliseconds(1_500) }
             if chance(2, &random) { command.memory = some([1, 4_096, 3 << 30], &random) }
             if chance(2, &random) { command.cpuTime = .seconds(90) }
+            if chance(2, &random) { command.consumes = some([["a"], ["/b c", "ä\"\n"]], &random) }
+            if chance(2, &random) {
+                command.produces = some([["out/"], ["1", "true"]], &random)
+                command.skipsIfUpToDate = chance(2, &random)
+            }
             return .command(command)
         }
     }

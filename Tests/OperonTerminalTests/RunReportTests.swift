@@ -246,6 +246,17 @@ import Testing
         #expect(decoded.lowerBound == 0)
     }
 
+    @Test func `an operation that was up to date has succeeded, and says so`() throws {
+        var report = Self.report
+        report.change { $0[0].isUpToDate = true }
+
+        let json = String(decoding: report.json(), as: UTF8.self)
+        #expect(json.components(separatedBy: "\"isUpToDate\":true").count == 2)
+        #expect(try decoded(report).counts["succeeded"] == 1)
+        let counts = report.summary(style: unicode).last { $0.hasPrefix("wordcount") }
+        #expect(counts?.contains(": 1 succeeded (1 up to date), 1 failed") == true)
+    }
+
     // MARK: - Text
 
     @Test func `the summary says what failed, what did not run and why`() {

@@ -202,6 +202,31 @@ import Testing
         #expect(lines.allSatisfy { $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) } }, "\(lines)")
     }
 
+    @Test func `what was up to date is told wherever its outcome is`() {
+        var operation = Self.operation("a")
+        operation.state = .finished
+        operation.outcome = .succeeded
+        operation.isUpToDate = true
+        var detail = OperationDetail(operation: operation, graphName: "g")
+        var attempt = AttemptView(id: "1.1", number: 1, worker: "w", grantedAt: Self.time(0))
+        attempt.ending = "succeeded"
+        attempt.isUpToDate = true
+        detail.attempts = [attempt]
+        var event = EventView(sequence: 1, at: Self.time(0), kind: EventKind(.finished))
+        event.operation = OperationName(graph: 3, index: 0, name: "a")
+        event.outcome = .succeeded
+        event.isUpToDate = true
+
+        let told = "succeeded (up to date)"
+        #expect(Self.pipe.operation(detail).first == "3/a \(told)")
+        #expect(Self.pipe.operation(detail).last?.hasSuffix(told) == true)
+        #expect(Self.pipe.operations([operation]).last?.contains(told) == true)
+        #expect(Self.pipe.event(event).contains(" 1 \(told) 3/a"))
+        var progress = GraphProgress()
+        let change = progress.apply(event)
+        #expect(change?.detail == "up to date" && change?.duration == nil)
+    }
+
     // MARK: - Watching
 
     @Test func `an event that the list knew already changes nothing`() {

@@ -14,6 +14,7 @@ import Testing
         all.graph = GraphID(rawValue: 300)
         all.operation = OperationID(graph: GraphID(rawValue: 300), index: 70_000)
         all.outcome = .skipped
+        all.isUpToDate = true
         all.attempt = AttemptID(epoch: Epoch(rawValue: 128), number: .max)
         all.ending = .crashed
         all.worker = Incarnation(rawValue: 0x0123_4567_89AB_CDEF)

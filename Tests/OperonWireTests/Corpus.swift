@@ -98,6 +98,10 @@ enum Corpus {
             coordinator: Samples.dispatch(.command(Samples.limitedCommand))
         ),
         CorpusCase(
+            "dispatch-command-files",
+            coordinator: Samples.dispatch(.command(Samples.makingCommand))
+        ),
+        CorpusCase(
             "chunks",
             .from(
                 coordinator: .chunks([
@@ -227,6 +231,19 @@ enum Corpus {
         CorpusCase(
             "events-succeeded",
             worker: Samples.events(.finished(Samples.held, Samples.result(.succeeded)))
+        ),
+        CorpusCase(
+            "events-up-to-date",
+            worker: Samples.events(
+                .finished(
+                    Samples.held,
+                    {
+                        var result = Samples.result(.succeeded)
+                        result.isUpToDate = true
+                        return result
+                    }()
+                )
+            )
         ),
         CorpusCase(
             "events-cancelled",

@@ -206,7 +206,10 @@ struct MessageGenerator {
                     directory: below(2) == 0 ? nil : text(),
                     grace: duration(),
                     memory: below(2) == 0 ? nil : Int(max(1, number() >> 1)),
-                    cpuTime: below(2) == 0 ? nil : duration(atLeast: 1)
+                    cpuTime: below(2) == 0 ? nil : duration(atLeast: 1),
+                    produces: list(0...2) { $0.pick(["a", "/b c/", "ä\n"]) },
+                    consumes: list(0...2) { $0.pick(["x.c", "../y"]) },
+                    skipsIfUpToDate: below(2) == 0
                 )
             )
         }
@@ -300,7 +303,7 @@ struct MessageGenerator {
         case 3: end = .notYet(after: duration())
         default: end = .failed(error())
         }
-        return AttemptResult(
+        var result = AttemptResult(
             end: end,
             startedAt: moment(),
             endedAt: moment(),
@@ -308,6 +311,8 @@ struct MessageGenerator {
             logTail: bytes(),
             logBytesDropped: number()
         )
+        result.isUpToDate = end == .succeeded && below(2) == 0
+        return result
     }
 
     private mutating func error() -> OperationError {

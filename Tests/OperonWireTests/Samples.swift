@@ -163,6 +163,14 @@ enum Samples {
         return command
     }()
 
+    static let makingCommand: CommandDescription = {
+        var command = Samples.command
+        command.produces = ["out/page.html", "/srv/index"]
+        command.consumes = ["page.md"]
+        command.skipsIfUpToDate = true
+        return command
+    }()
+
     static let welcome = Welcome(
         answers: moment,
         lease: .seconds(6),

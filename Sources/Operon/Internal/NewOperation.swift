@@ -55,14 +55,37 @@ public struct NewOperation: Sendable {
 
     /// Creates an operation that runs a process: a program and its arguments. It starts in the
     /// directory where its worker started, unless a directory is given.
+    ///
+    /// - Parameters:
+    ///   - arguments: The program and its arguments.
+    ///   - name: Its name in the graph.
+    ///   - dependencies: The names of operations to wait for.
+    ///   - directory: Where the process starts, and what the paths of its files are relative to.
+    ///   - produces: Files that must exist after the process has succeeded; otherwise the attempt
+    ///     fails.
+    ///   - consumes: Files that must exist before the process starts; otherwise the attempt fails.
+    ///   - skipsIfUpToDate: Whether the operation succeeds without a process while every file that
+    ///     it produces exists and none is older than a file that it consumes.
+    ///   - options: How it is run.
     public init(
         command arguments: [String],
         named name: String,
         after dependencies: [String] = [],
         directory: String? = nil,
+        produces: [String] = [],
+        consumes: [String] = [],
+        skipsIfUpToDate: Bool = false,
         options: OperationOptions = OperationOptions()
     ) {
-        work = .command(CommandDescription(arguments: arguments, directory: directory))
+        work = .command(
+            CommandDescription(
+                arguments: arguments,
+                directory: directory,
+                produces: produces,
+                consumes: consumes,
+                skipsIfUpToDate: skipsIfUpToDate
+            )
+        )
         kind = nil
         brought = []
         self.name = name

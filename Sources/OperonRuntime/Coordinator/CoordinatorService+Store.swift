@@ -78,7 +78,11 @@ extension CoordinatorService {
             }
         }
         for record in effects.records {
-            if let event = ClusterEvent(record, at: now.wall) { keepEvent(event) }
+            guard var event = ClusterEvent(record, at: now.wall) else { continue }
+            if case .finished(let operation, .succeeded) = record {
+                event.isUpToDate = scheduler.isUpToDate(operation)
+            }
+            keepEvent(event)
         }
         var results: [AttemptID: AttemptResult] = [:]
         for notice in effects.notices {
@@ -86,16 +90,16 @@ extension CoordinatorService {
             case .result(_, let attempt, let result): results[attempt] = result
             case .attemptEnded(let operation, let attempt, _, let start, let end):
                 guard let result = results.removeValue(forKey: attempt) else { continue }
-                batch.results.append(
-                    StoredResult(
-                        operation: operation,
-                        attempt: attempt,
-                        output: result.output,
-                        logTail: result.logTail,
-                        startedAt: start.map { now.wall + ($0 - now.monotonic) },
-                        endedAt: now.wall + (end - now.monotonic)
-                    )
+                var stored = StoredResult(
+                    operation: operation,
+                    attempt: attempt,
+                    output: result.output,
+                    logTail: result.logTail,
+                    startedAt: start.map { now.wall + ($0 - now.monotonic) },
+                    endedAt: now.wall + (end - now.monotonic)
                 )
+                stored.isUpToDate = result.isUpToDate
+                batch.results.append(stored)
             case .graphFinished(let graph):
                 var event = ClusterEvent(.graphFinished, at: now.wall)
                 event.graph = graph

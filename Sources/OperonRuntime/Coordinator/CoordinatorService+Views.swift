@@ -148,7 +148,7 @@ extension CoordinatorService {
         let finishedAt = catalog[operation.graph].finishTime(of: operation.index)
         view.finishedAt = finishedAt.map { TimeText($0) }
         switch outcome {
-        case .succeeded: break
+        case .succeeded: view.isUpToDate = scheduler.isUpToDate(operation) ? true : nil
         case .failed(let error): view.error = ErrorView(error)
         case .cancelled(let reason): view.reason = reason.isEmpty ? nil : reason
         case .skipped(let cause): view.skippedFor = name(of: cause)
@@ -275,6 +275,10 @@ extension CoordinatorService {
             try await $0.attempts(of: operation)
         }
         detail.attempts = views(of: attempts ?? [])
+        // No other attempt follows one that succeeded.
+        if detail.operation.isUpToDate == true, let last = detail.attempts.indices.last {
+            detail.attempts[last].isUpToDate = true
+        }
         return detail
     }
 
@@ -493,6 +497,7 @@ extension CoordinatorService {
         }
         view.operation = event.operation.map { name(of: $0) }
         view.outcome = event.outcome
+        view.isUpToDate = event.isUpToDate ? true : nil
         view.attempt = event.attempt?.description
         view.ending = event.ending?.name
         view.error = event.error.map { ErrorView($0) }

@@ -28,6 +28,8 @@ package struct RunRecord: Sendable {
         package var attempts: [Attempt] = []
         package var outcome: Outcome?
         package var finishedAt: Timestamp?
+        /// Whether it succeeded without a process, because its files were up to date.
+        package var isUpToDate = false
         /// The last bytes that its last attempt printed, if that attempt failed.
         package var logTail: [UInt8] = []
 
@@ -80,6 +82,7 @@ package struct RunRecord: Sendable {
                 entry.ending = ending
             }
         case .result(let operation, _, let result):
+            operations[Int(operation.index)].isUpToDate = result.isUpToDate
             keepLog(of: result, at: Int(operation.index))
         case .finished(let operation, let outcome):
             operations[Int(operation.index)].outcome = outcome
@@ -106,6 +109,7 @@ package struct RunRecord: Sendable {
     package mutating func restore(_ operations: [OperationProgress]) {
         for (index, operation) in operations.enumerated() where operation.outcome != nil {
             self.operations[index].outcome = operation.outcome
+            self.operations[index].isUpToDate = operation.isUpToDate
         }
     }
 

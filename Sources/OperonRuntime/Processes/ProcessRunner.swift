@@ -208,6 +208,7 @@ extension ProcessRunner {
         } catch {
             return .notStarted(.failed(error.operationError))
         }
+        if let report = await reportWithoutStart(of: command, stop) { return report }
         if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let outcome = await withCheckedContinuation { continuation in
             let request = SpawnRequest(
@@ -242,7 +243,7 @@ extension ProcessRunner {
             return .notStarted(.notYet(after: missed(error)))
         case .ended(let end):
             state.withLockedValue { $0.shortage.served() }
-            var report = await report(end, attempt, context.limits.payloadBytes)
+            var report = await report(end, of: command, attempt, context.limits.payloadBytes)
             if let note = ProcessLimits(command).note(on: end, report.value.attempt.end) {
                 report.value.attempt.add(note, logBytes: context.limits.logBytes)
             }
@@ -325,6 +326,7 @@ extension ProcessRunner {
 
     private func report(
         _ end: RunningProcess.End,
+        of command: CommandDescription,
         _ attempt: ProcessFiles.Attempt,
         _ payloadBytes: Int
     ) async -> Report {
@@ -335,6 +337,10 @@ extension ProcessRunner {
             logTail: end.logTail,
             logBytesDropped: end.logBytesDropped
         )
+        if result.end == .succeeded, let error = await missingProduct(of: command) {
+            // A process that was asked to stop has not failed.
+            result.end = end.stopReason == nil ? .failed(error) : .cancelled
+        }
         // Only a successful attempt has an output.
         if end.hasOutput, result.end == .succeeded {
             do throws(OperationError) {
@@ -403,6 +409,44 @@ extension ProcessRunner {
         case (.signaled(let number), nil): .failed(.signal(name: SignalName.of(number)))
         case (.unknown, nil), (nil, nil):
             .failed(SpawnFailure(message: "How the process ended is unknown.").operationError)
+        }
+    }
+}
+
+// MARK: - Files that the command produces and consumes
+
+extension ProcessRunner {
+    /// Decides from the files of a command whether its process is started; `nil`: it is.
+    private func reportWithoutStart(
+        of command: CommandDescription,
+        _ stop: StopSignal
+    ) async -> Report? {
+        guard !command.consumes.isEmpty || command.skipsIfUpToDate else { return nil }
+        let decision = await filesThread.perform {
+            let look = { (paths: [String]) in FileLook.look(at: paths, in: command.directory) }
+            return StartDecision(
+                produced: command.skipsIfUpToDate ? look(command.produces) : [],
+                consumed: look(command.consumes),
+                skipsIfUpToDate: command.skipsIfUpToDate
+            )
+        }
+        if stop.isRequested { return .notStarted(.cancelled) }
+        switch decision {
+        case .start: return nil
+        case .fail(let error): return .notStarted(.failed(error))
+        case .upToDate:
+            var report = Report.notStarted(.succeeded)
+            report.value.attempt.isUpToDate = true
+            return report
+        }
+    }
+
+    /// Why a process that has ended did not produce what it had to; `nil`: it did.
+    private func missingProduct(of command: CommandDescription) async -> OperationError? {
+        guard !command.produces.isEmpty else { return nil }
+        return await filesThread.perform {
+            let produced = FileLook.look(at: command.produces, in: command.directory)
+            return ObservedFile.missingProduct(among: produced)
         }
     }
 }

@@ -811,6 +811,9 @@ nonisolated struct ProtoAttemptResult: Sendable {
   /// How many bytes it printed before log_tail.
   var logBytesDropped: UInt64 = 0
 
+  /// It succeeded without a process, because its files were up to date. Only with succeeded.
+  var upToDate: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_End: Equatable, Sendable {
@@ -1446,6 +1449,15 @@ nonisolated struct ProtoCommand: Sendable {
   var hasCpuTimeNanoseconds: Bool {self._cpuTimeNanoseconds != nil}
   /// Clears the value of `cpuTimeNanoseconds`. Subsequent reads from it will return its default value.
   mutating func clearCpuTimeNanoseconds() {self._cpuTimeNanoseconds = nil}
+
+  /// Files that exist after it has succeeded, relative to its directory. No path is empty.
+  var produces: [String] = []
+
+  /// Files that exist before it starts, relative to its directory. No path is empty.
+  var consumes: [String] = []
+
+  /// It is not started while all it produces exists and none is older than what it consumes.
+  var skipUpToDate: Bool = false
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3137,7 +3149,7 @@ nonisolated extension ProtoRead: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".AttemptResult"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{3}not_yet_nanoseconds\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{3}not_yet_nanoseconds\0\u{3}up_to_date\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3210,6 +3222,7 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
           self.end = .notYetNanoseconds(v)
         }
       }()
+      case 13: try { try decoder.decodeSingularBoolField(value: &self.upToDate) }()
       default: break
       }
     }
@@ -3261,6 +3274,9 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
     }()
     default: break
     }
+    if self.upToDate != false {
+      try visitor.visitSingularBoolField(value: self.upToDate, fieldNumber: 13)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3271,6 +3287,7 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs._output != rhs._output {return false}
     if lhs.logTail != rhs.logTail {return false}
     if lhs.logBytesDropped != rhs.logBytesDropped {return false}
+    if lhs.upToDate != rhs.upToDate {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4178,7 +4195,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Command"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}arguments\0\u{1}environment\0\u{3}inherit_environment\0\u{1}directory\0\u{3}grace_nanoseconds\0\u{4}\u{f}memory_bytes\0\u{3}cpu_time_nanoseconds\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}arguments\0\u{1}environment\0\u{3}inherit_environment\0\u{1}directory\0\u{3}grace_nanoseconds\0\u{4}\u{f}memory_bytes\0\u{3}cpu_time_nanoseconds\0\u{1}produces\0\u{1}consumes\0\u{3}skip_up_to_date\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4193,6 +4210,9 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 5: try { try decoder.decodeSingularInt64Field(value: &self.graceNanoseconds) }()
       case 20: try { try decoder.decodeSingularUInt64Field(value: &self._memoryBytes) }()
       case 21: try { try decoder.decodeSingularInt64Field(value: &self._cpuTimeNanoseconds) }()
+      case 22: try { try decoder.decodeRepeatedStringField(value: &self.produces) }()
+      case 23: try { try decoder.decodeRepeatedStringField(value: &self.consumes) }()
+      case 24: try { try decoder.decodeSingularBoolField(value: &self.skipUpToDate) }()
       default: break
       }
     }
@@ -4224,6 +4244,15 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
     try { if let v = self._cpuTimeNanoseconds {
       try visitor.visitSingularInt64Field(value: v, fieldNumber: 21)
     } }()
+    if !self.produces.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.produces, fieldNumber: 22)
+    }
+    if !self.consumes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.consumes, fieldNumber: 23)
+    }
+    if self.skipUpToDate != false {
+      try visitor.visitSingularBoolField(value: self.skipUpToDate, fieldNumber: 24)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4235,6 +4264,9 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.graceNanoseconds != rhs.graceNanoseconds {return false}
     if lhs._memoryBytes != rhs._memoryBytes {return false}
     if lhs._cpuTimeNanoseconds != rhs._cpuTimeNanoseconds {return false}
+    if lhs.produces != rhs.produces {return false}
+    if lhs.consumes != rhs.consumes {return false}
+    if lhs.skipUpToDate != rhs.skipUpToDate {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -506,6 +506,12 @@ nonisolated struct ProtoClusterEvent: @unchecked Sendable {
     set {_uniqueStorage()._key = newValue}
   }
 
+  /// It succeeded without a process, because its files were up to date.
+  var upToDate: Bool {
+    get {_storage._upToDate}
+    set {_uniqueStorage()._upToDate = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1138,7 +1144,7 @@ nonisolated extension ProtoStoredRetry: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".ClusterEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0")
 
   fileprivate class _StorageClass {
     var _atNanoseconds: UInt64 = 0
@@ -1156,6 +1162,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
     var _by: String = String()
     var _reason: String = String()
     var _key: String = String()
+    var _upToDate: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1181,6 +1188,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       _by = source._by
       _reason = source._reason
       _key = source._key
+      _upToDate = source._upToDate
     }
   }
 
@@ -1214,6 +1222,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         case 13: try { try decoder.decodeSingularStringField(value: &_storage._by) }()
         case 14: try { try decoder.decodeSingularStringField(value: &_storage._reason) }()
         case 15: try { try decoder.decodeSingularStringField(value: &_storage._key) }()
+        case 16: try { try decoder.decodeSingularBoolField(value: &_storage._upToDate) }()
         default: break
         }
       }
@@ -1271,6 +1280,9 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       if !_storage._key.isEmpty {
         try visitor.visitSingularStringField(value: _storage._key, fieldNumber: 15)
       }
+      if _storage._upToDate != false {
+        try visitor.visitSingularBoolField(value: _storage._upToDate, fieldNumber: 16)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1295,6 +1307,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._by != rhs_storage._by {return false}
         if _storage._reason != rhs_storage._reason {return false}
         if _storage._key != rhs_storage._key {return false}
+        if _storage._upToDate != rhs_storage._upToDate {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -76,7 +76,8 @@ struct ReportAssembly: Sendable {
         report.worker = last.flatMap { $0.worker == .nobody ? nil : name(of: $0.worker) }
         report.attempts = operation.attempts.enumerated().map { attempt($1, number: $0 + 1) }
         switch operation.outcome {
-        case nil, .succeeded: break
+        case nil: break
+        case .succeeded: report.isUpToDate = operation.isUpToDate
         case .failed(let error):
             report.error = error
             report.log = String(decoding: operation.logTail, as: UTF8.self)

@@ -70,7 +70,8 @@ struct RunScreen: Sendable {
         case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded:
             true
-        case .granted, .yielded, .waitEnded, .result, .graphFinished, .graphClosedIdle,
+        case .result(_, _, let result): result.isUpToDate
+        case .granted, .yielded, .waitEnded, .graphFinished, .graphClosedIdle,
             .eventRefused, .log, .progress:
             false
         }

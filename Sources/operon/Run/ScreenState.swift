@@ -17,6 +17,8 @@ struct ScreenState {
     private(set) var drainingWorkers: Set<Incarnation> = []
     private var busyWorkers: Set<Incarnation> = []
     private var durations: [Duration?]
+    /// The operations that are about to succeed because their files are up to date.
+    private var upToDate: Set<UInt32> = []
     private(set) var operations: [OperationDescription]
     private var folding = ElementFolding()
     /// The number of the repeated operation of which each operation is an element.
@@ -108,7 +110,10 @@ struct ScreenState {
             }
         case .retry(let operation, _): return move(operation, to: .ready, at: now)
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
-        case .operationsAdded, .granted, .yielded, .waitEnded, .result, .graphFinished,
+        case .result(let operation, _, let result):
+            if result.isUpToDate { upToDate.insert(operation.index) }
+            return nil
+        case .operationsAdded, .granted, .yielded, .waitEnded, .graphFinished,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
             .superseded, .eventRefused, .log, .progress:
             return nil
@@ -124,6 +129,7 @@ struct ScreenState {
             // Later notices are newer than the restored state.
             guard phases[index] == .pending else { return nil }
             let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(index))
+            if operation.isUpToDate { upToDate.insert(id.index) }
             if let outcome = operation.outcome { return finish(id, outcome, at: now) }
             return operation.state == .executing ? move(id, to: .executing, at: now) : nil
         }
@@ -134,10 +140,11 @@ struct ScreenState {
         _ outcome: Outcome,
         at now: Timestamp
     ) -> ProgressDisplay.Move? {
-        let duration = durations[Int(operation.index)]
+        let isUpToDate = upToDate.remove(operation.index) != nil
+        let duration = isUpToDate ? nil : durations[Int(operation.index)]
         let (phase, detail): (ProgressPhase, String) =
             switch outcome {
-            case .succeeded: (.succeeded, "")
+            case .succeeded: (.succeeded, isUpToDate ? OperationReport.upToDate : "")
             case .failed(let error): (.failed, error.description)
             case .cancelled(let reason): (.cancelled, reason)
             case .skipped(let cause):

@@ -1,0 +1,152 @@
+import Foundation
+import Glibc
+import OperonFaultKit
+import OperonModel
+import Testing
+
+/// Graphs whose operations run only if their files need it.
+@Suite(.timeLimit(.minutes(5))) struct UpToDateTests {
+    private static let graph = """
+        name: program
+        defaults: { skip: upToDate }
+        operations:
+          compile:
+            forEach: [main, list]
+            run: echo "compile $item" >> ran && cat "$item.c" > "$item.o"
+            consumes: ["${item}.c"]
+            produces: ${item}.o
+          link:
+            run: echo link >> ran && cat main.o list.o > program
+            consumes: [main.o, list.o]
+            produces: program
+            dependencies: [compile]
+
+        """
+
+    /// The names of the operations that were up to date.
+    private static func upToDate(_ ended: Ended) throws -> [String] {
+        struct Report: Decodable {
+            struct Operation: Decodable {
+                var name: String
+                var isUpToDate: Bool?
+            }
+            var operations: [Operation]
+        }
+        let report = try JSONDecoder().decode(Report.self, from: Data(ended.output.utf8))
+        return report.operations.filter { $0.isUpToDate == true }.map(\.name).sorted()
+    }
+
+    /// Makes a file older or newer than everything else.
+    private static func touch(_ path: String, _ seconds: Int) {
+        let time = timespec(tv_sec: seconds, tv_nsec: 0)
+        #expect(utimensat(AT_FDCWD, path, [time, time], 0) == 0)
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a second run starts nothing, and after a change only what depends on it`(
+        place: Place
+    ) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            for source in ["main.c", "list.c"] {
+                Self.touch(try workspace.write(source, source), 1_000)
+            }
+            if place == .broker { try workspace.startWorkers(1, slots: 2) }
+            let options = ["--output", "json"]
+            let first = try await workspace.run(file, on: place, options)
+            #expect(first.end == .exit(0), "\(first.errors)")
+            #expect(try Self.upToDate(first).isEmpty)
+            #expect(workspace.lines(of: "ran").count == 3)
+
+            let second = try await workspace.run(file, on: place, options)
+            #expect(try second.report().counts == Report.Counts(succeeded: 4, total: 4))
+            #expect(try Self.upToDate(second) == ["compile[list]", "compile[main]", "link"])
+            #expect(workspace.lines(of: "ran").count == 3)
+
+            // Older than what depends on it, and then newer than everything.
+            Self.touch(workspace.path("program"), 3_000)
+            Self.touch(workspace.path("list.o"), 2_000)
+            Self.touch(workspace.path("list.c"), 2_001)
+            let third = try await workspace.run(file, on: place, options)
+            #expect(try Self.upToDate(third) == ["compile[main]"])
+            #expect(workspace.lines(of: "ran").suffix(2) == ["compile list", "link"])
+
+            let fourth = try await workspace.run(file, on: place, ["--elements"])
+            for name in ["compile[main]", "compile[list]", "link"] {
+                let line = "succeeded (up to date) \(name)\n"
+                #expect(fourth.errors.contains(line), "\(fourth.errors)")
+            }
+            #expect(fourth.errors.contains("4 succeeded (3 up to date)"), "\(fourth.errors)")
+        }
+    }
+
+    @Test func `a run that is continued knows what was up to date`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  made: { run: echo ran >> ran, produces: made, skip: upToDate }
+                  left: { run: 'while ! [ -e go ]; do sleep 0.05; done', dependencies: [made] }
+                """
+            )
+            _ = try workspace.write("made", "")
+            let arguments = ["run", file, "--store", "kept.db"]
+            let run = try workspace.start("operon", arguments)
+            try await run.says("running left\n")
+            run.signal(SIGKILL)
+            _ = try await run.end()
+            try await workspace.waitUntilNoProcess(named: "sleep")
+            _ = try workspace.write("go", "")
+
+            let again = try await workspace.operon(arguments + ["--resume", "--output", "json"])
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(try Self.upToDate(again) == ["made"])
+        }
+    }
+
+    @Test func `a coordinator tells what was up to date, before and after a restart`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            _ = try workspace.write("made", "")
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  made: { run: echo ran >> ran, produces: made, skip: upToDate }
+                  plain: { run: "true", produces: made }
+                  missing: { run: "true", consumes: gone, retry: 1 }
+                """
+            )
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
+            for _ in 0..<2 {
+                let show = try await up.operon("show", "g/made")
+                let lines = show.outputLines
+                #expect(lines.first?.hasSuffix("/made succeeded (up to date)") == true, "\(lines)")
+                #expect(lines.last?.hasSuffix("succeeded (up to date)") == true, "\(lines)")
+                let list = try await up.operon("operations", "g")
+                #expect(list.outputLines.count { $0.contains("(up to date)") } == 1)
+                let json = try await up.operon("show", "g/made", "--output", "json")
+                let detail = try JSONDecoder().decode(
+                    OperationDetail.self,
+                    from: Data(json.output.utf8)
+                )
+                #expect(detail.operation.isUpToDate == true)
+                #expect(detail.attempts.map(\.isUpToDate) == [true])
+                let plain = try await up.operon("show", "g/plain", "--output", "json")
+                #expect(!plain.output.contains("isUpToDate"))
+                let missing = try await up.operon("show", "g/missing")
+                let error = "the file “gone”, which it consumes, does not exist"
+                #expect(missing.output.components(separatedBy: error).count == 4)
+                let events = try await up.operon("events", "--after", "0", "--output", "json")
+                let told = events.outputLines.filter { $0.contains("\"isUpToDate\":true") }
+                #expect(told.count == 1 && told[0].contains("\"made\""), "\(told)")
+                try await up.restart()
+            }
+            #expect(workspace.lines(of: "ran").isEmpty)
+        }
+    }
+}
