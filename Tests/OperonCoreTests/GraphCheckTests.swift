@@ -49,6 +49,49 @@ struct GraphCheckTests {
         }
     }
 
+    @Test func `files that no process could make or read are refused`() {
+        func refusal(_ change: (inout CommandDescription) -> Void) -> Refusal? {
+            var command = CommandDescription(arguments: ["true"], produces: ["p"], consumes: ["c"])
+            change(&command)
+            do throws(Refusal) {
+                _ = try compile([OperationDescription(name: "a", work: .command(command))])
+                return nil
+            } catch {
+                return error
+            }
+        }
+        let limits = Limits()
+        let long = String(repeating: "x", count: limits.pathBytes)
+        let many = (2...limits.operationFiles).map { "\($0)" }
+
+        #expect(refusal { $0.skipsIfUpToDate = true } == nil)
+        #expect(refusal { $0.produces = [long] } == nil)
+        #expect(refusal { $0.produces = many } == nil)
+        #expect(
+            refusal { $0.produces = ["p", ""] }
+                == .invalid(field: "produces of “a”", why: "a path is empty")
+        )
+        #expect(
+            refusal { $0.consumes = ["a\u{0}b"] }
+                == .invalid(field: "consumes of “a”", why: "a path has a NUL character")
+        )
+        #expect(
+            refusal { ($0.produces, $0.skipsIfUpToDate) = ([], true) }
+                == .invalid(
+                    field: "skip of “a”",
+                    why: "it produces no files that could be up to date"
+                )
+        )
+        #expect(
+            refusal { $0.consumes = [long + "x"] }
+                == .limitExceeded(limit: .pathBytes, value: 4_096, maximum: 4_095)
+        )
+        #expect(
+            refusal { $0.consumes = many + ["1"] }
+                == .limitExceeded(limit: .operationFiles, value: 10_001, maximum: 10_000)
+        )
+    }
+
     @Test func `an operation cannot wait for itself`() {
         #expect(throws: Refusal.dependencyCycle(path: ["a", "a"])) {
             try compile([.nothing("a", after: ["a"])])

@@ -112,6 +112,33 @@ import Testing
             full: 10
         ),
         Case(
+            limit: .pathBytes,
+            file: "g.yaml",
+            set: { $0.pathBytes = 10 },
+            text: { "operations: {a: {run: ls, consumes: [\(Sample.letters($0))]}}" },
+            full: 10
+        ),
+        Case(
+            limit: .operationFiles,
+            file: "g.yaml",
+            set: { $0.operationFiles = 4 },
+            text: { count in
+                let paths = (0..<count).map { "p\($0)" }.joined(separator: ", ")
+                return "operations: {a: {run: ls, produces: [\(paths)]}}"
+            },
+            full: 4
+        ),
+        Case(
+            limit: .operationFiles,
+            file: "g.yaml",
+            set: { $0.operationFiles = 4 },
+            text: { count in
+                let paths = (1..<count).map { "p\($0)" }.joined(separator: ", ")
+                return "operations: {a: {run: ls, produces: [\(paths)], consumes: x}}"
+            },
+            full: 4
+        ),
+        Case(
             limit: .nameBytes,
             file: "g.jsonl",
             set: { $0.nameBytes = 10 },

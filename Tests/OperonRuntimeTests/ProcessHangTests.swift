@@ -32,6 +32,71 @@ struct ProcessHangTests {
         }
     }
 
+    /// Looks at a file that hangs, before the start or after the end of a process, and runs `body`
+    /// while it does.
+    private func hangLooking(
+        produces: Bool,
+        timeout: Duration? = nil,
+        stop: StopSignal = StopSignal(),
+        _ body: (ProcessRunner) async throws -> Void
+    ) async throws -> ProcessResult {
+        let directory = try HungDirectory()
+        return try await ProcessSupport.withRunner { runner in
+            var command = ProcessSupport.shell("echo ran")
+            let files = ["\(directory.path)/file"]
+            if produces { command.produces = files } else { command.consumes = files }
+            let hung = command
+            async let hanging = runner.run(
+                hung,
+                attempt: ProcessSupport.context(timeout: timeout),
+                stop: stop
+            )
+            #expect(await eventually { directory.isVisited })
+            try await body(runner)
+            let result = await hanging
+            directory.release()
+            return result
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a look at files that hangs delays no command without files, and ends when asked to`(
+        produces: Bool
+    ) async throws {
+        let stop = StopSignal()
+        let result = try await hangLooking(produces: produces, stop: stop) { runner in
+            let line = "echo 1 > $OPERON_OUTPUT; echo well"
+            for _ in 0..<3 { #expect(await runner.shell(line).text == "well\n") }
+            // One that waits for its turn ends by itself, too.
+            let later = StopSignal()
+            var command = ProcessSupport.shell("true")
+            command.consumes = ["/"]
+            let waiting = command
+            async let second = runner.run(
+                waiting,
+                attempt: ProcessSupport.context(),
+                stop: later
+            )
+            later.cancel()
+            #expect(await second.attempt.end == .cancelled)
+            stop.cancel()
+        }
+
+        #expect(result.attempt.end == .cancelled)
+        #expect(result.lines == (produces ? ["ran"] : []))
+    }
+
+    @Test(arguments: [false, true])
+    func `a look at files that hangs ends with the time of the attempt, and says why`(
+        produces: Bool
+    ) async throws {
+        let time = Duration.milliseconds(500)
+        let result = try await hangLooking(produces: produces, timeout: time) { _ in }
+
+        #expect(result.attempt.end == .failed(.timeout))
+        #expect(result.text.hasSuffix("produces or consumes does not answer\n"))
+    }
+
     @Test(arguments: [false, true])
     func `a directory that does not answer keeps no other command from starting`(
         isTaken: Bool

@@ -330,6 +330,30 @@ struct Family: Operon.Operation {
     }
 }
 
+/// Makes a file with two commands, one after the other, and returns which of them left an output: a
+/// process that was not started leaves none.
+struct Remake: Operon.Operation {
+    let folder: String
+
+    func main(_ context: OperationContext) async throws -> [String] {
+        var makers: [String] = []
+        for name in ["first", "second"] {
+            let command = NewOperation(
+                command: ["/bin/sh", "-c", "touch made; echo 1 > $OPERON_OUTPUT"],
+                named: name,
+                directory: folder,
+                produces: ["made"],
+                consumes: ["/bin/sh"],
+                skipsIfUpToDate: true
+            )
+            try await context.add([command])
+            try await context.wait(for: [name])
+            if try await context.value(of: name, as: Int?.self) != nil { makers.append(name) }
+        }
+        return makers
+    }
+}
+
 /// Runs commands with and without a quality of service, and returns how nice they were.
 struct Niceness: Operon.Operation {
     func main(_ context: OperationContext) async throws -> [Int] {

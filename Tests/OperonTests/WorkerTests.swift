@@ -116,6 +116,21 @@ import Testing
         }
     }
 
+    @Test(arguments: Place.allCases)
+    func `a command whose file is up to date succeeds without a process`(place: Place)
+        async throws
+    {
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await TestCluster.run(place, LibraryWorker("w", slots: 1, .on(Remake.self))) {
+            cluster in
+            let input = #"{"folder": "\#(folder.path)"}"#
+            let entry = try await cluster.runToEnd(OperationDescription("root", "Remake", input))
+            #expect(entry.output == #"["first"]"#)
+        }
+    }
+
     @Test func `what it cannot wait for is told by name, and a cancel ends its wait`() async throws
     {
         try await TestCluster.run(.inProcess, Self.single) { cluster in

@@ -1,10 +1,73 @@
 import Glibc
+import NIOConcurrencyHelpers
 import OperonCore
 
-/// Looks at the files that a command produces and consumes. Every call blocks and belongs on the
-/// files thread.
+/// Looks at the files that a command produces and consumes.
 enum FileLook {
-    /// Looks at these paths in their order. Links are followed, as the process would follow them.
+    /// What came of a look at a file system that may not answer.
+    enum Answer<Value: Sendable>: Sendable {
+        case found(Value)
+        /// The attempt was asked to stop before.
+        case stopped
+        /// The time was over before.
+        case timedOut
+    }
+
+    /// Why a look takes so long.
+    static let hangs = "the file system of the files that it produces or consumes does not answer"
+
+    /// Runs a look on a thread, and waits for it at most this long; `nil`: for ever. A look that is
+    /// given up goes on, if it has begun, and its result is dropped.
+    ///
+    /// - Parameters:
+    ///   - stop: A request ends the wait.
+    ///   - earlier: The request that is known already, and does not end it.
+    static func answer<Value: Sendable>(
+        on thread: SerialThread,
+        _ stop: StopSignal,
+        after earlier: StopSignal.Request? = nil,
+        within limit: Duration?,
+        _ look: @escaping @Sendable () -> Value
+    ) async -> Answer<Value> {
+        var timer: Task<Void, Never>?
+        let answer = await withCheckedContinuation { continuation in
+            let first = FirstAnswer<Value>(continuation)
+            let requested = stop.attach { _ in first.give(.stopped) }
+            if requested != earlier { first.give(.stopped) }
+            thread.submit { if first.isAwaited { first.give(.found(look())) } }
+            timer = limit.map { limit in
+                Task {
+                    try? await Task.sleep(for: limit)
+                    first.give(.timedOut)
+                }
+            }
+        }
+        timer?.cancel()
+        stop.detach()
+        return answer
+    }
+
+    /// Of several answers, passes on the first.
+    private final class FirstAnswer<Value: Sendable>: Sendable {
+        private let waiter: NIOLockedValueBox<CheckedContinuation<Answer<Value>, Never>?>
+
+        init(_ waiter: CheckedContinuation<Answer<Value>, Never>) {
+            self.waiter = NIOLockedValueBox(waiter)
+        }
+
+        var isAwaited: Bool { waiter.withLockedValue { $0 != nil } }
+
+        func give(_ answer: Answer<Value>) {
+            let waiting = waiter.withLockedValue { waiter in
+                defer { waiter = nil }
+                return waiter
+            }
+            waiting?.resume(returning: answer)
+        }
+    }
+
+    /// Looks at these paths in their order, and blocks. Links are followed, as the process would
+    /// follow them.
     ///
     /// - Parameter directory: where a relative path begins; `nil`: where this process started.
     static func look(at paths: [String], in directory: String?) -> [ObservedFile] {

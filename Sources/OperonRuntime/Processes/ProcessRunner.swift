@@ -8,10 +8,10 @@ package import OperonModel
 /// them behind.
 ///
 /// Owned by a worker, one per worker process. Its threads are those of a `StartPool`, one that
-/// watches and reads running processes, and one for files; none is a cooperative thread. It also
-/// has one guard process, which sleeps until this process has ended and then kills what is left of
-/// its operations. The runner never retries and never decides about attempts: it reports how each
-/// run ended.
+/// watches and reads running processes, one for its own files, and one that looks at the files of
+/// commands; none is a cooperative thread. It also has one guard process, which sleeps until this
+/// process has ended and then kills what is left of its operations. The runner never retries and
+/// never decides about attempts: it reports how each run ended.
 package final class ProcessRunner: Sendable {
     package struct Configuration: Sendable {
         /// The worker's variables, which commands may inherit by name.
@@ -47,6 +47,9 @@ package final class ProcessRunner: Sendable {
     private let guardian: ProcessGuard
     private let starts: StartPool
     private let filesThread: SerialThread
+    /// Only looks at the files that commands produce and consume. Their file system may not answer:
+    /// that delays other such looks, but nothing else.
+    private let looksThread: SerialThread
     private let loop: ProcessLoop
     /// The socket through which processes reach the worker; `nil`: there is none, because the path
     /// of the directory is too long for a socket.
@@ -80,6 +83,7 @@ package final class ProcessRunner: Sendable {
                 deliver: { [loop] in loop.add($0) }
             )
             filesThread = try SerialThread(name: "operon-files")
+            looksThread = try SerialThread(name: "operon-looks")
         } catch {
             throw ProcessRunnerError(message: "Processes cannot be run: \(error).")
         }
@@ -176,6 +180,7 @@ package final class ProcessRunner: Sendable {
             common.files.removeAll()
         }
         filesThread.stop()
+        looksThread.stop()
     }
 }
 
@@ -208,7 +213,7 @@ extension ProcessRunner {
         } catch {
             return .notStarted(.failed(error.operationError))
         }
-        if let report = await reportWithoutStart(of: command, stop) { return report }
+        if let report = await reportWithoutStart(of: command, context, stop) { return report }
         if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let outcome = await withCheckedContinuation { continuation in
             let request = SpawnRequest(
@@ -243,7 +248,7 @@ extension ProcessRunner {
             return .notStarted(.notYet(after: missed(error)))
         case .ended(let end):
             state.withLockedValue { $0.shortage.served() }
-            var report = await report(end, of: command, attempt, context.limits.payloadBytes)
+            var report = await report(end, of: command, context, attempt, stop)
             if let note = ProcessLimits(command).note(on: end, report.value.attempt.end) {
                 report.value.attempt.add(note, logBytes: context.limits.logBytes)
             }
@@ -327,8 +332,9 @@ extension ProcessRunner {
     private func report(
         _ end: RunningProcess.End,
         of command: CommandDescription,
+        _ context: ProcessContext,
         _ attempt: ProcessFiles.Attempt,
-        _ payloadBytes: Int
+        _ stop: StopSignal
     ) async -> Report {
         var result = AttemptResult(
             end: ProcessRunner.attemptEnd(of: end),
@@ -337,14 +343,15 @@ extension ProcessRunner {
             logTail: end.logTail,
             logBytesDropped: end.logBytesDropped
         )
-        if result.end == .succeeded, let error = await missingProduct(of: command) {
-            // A process that was asked to stop has not failed.
-            result.end = end.stopReason == nil ? .failed(error) : .cancelled
+        if result.end == .succeeded, !command.produces.isEmpty {
+            let ran = end.endedAt - end.startedAt
+            await checkProducts(of: command, context, stop, ran: ran, &result)
         }
         // Only a successful attempt has an output.
         if end.hasOutput, result.end == .succeeded {
             do throws(OperationError) {
-                result.output = try await readOutput(attempt, limit: payloadBytes)
+                let limit = context.limits.payloadBytes
+                result.output = try await readOutput(attempt, limit: limit)
             } catch {
                 let isShortage = ProcessFiles.isShortage(error)
                 result.end =
@@ -419,10 +426,11 @@ extension ProcessRunner {
     /// Decides from the files of a command whether its process is started; `nil`: it is.
     private func reportWithoutStart(
         of command: CommandDescription,
+        _ context: ProcessContext,
         _ stop: StopSignal
     ) async -> Report? {
         guard !command.consumes.isEmpty || command.skipsIfUpToDate else { return nil }
-        let decision = await filesThread.perform {
+        let answer = await FileLook.answer(on: looksThread, stop, within: context.timeout) {
             let look = { (paths: [String]) in FileLook.look(at: paths, in: command.directory) }
             return StartDecision(
                 produced: command.skipsIfUpToDate ? look(command.produces) : [],
@@ -430,23 +438,52 @@ extension ProcessRunner {
                 skipsIfUpToDate: command.skipsIfUpToDate
             )
         }
-        if stop.isRequested { return .notStarted(.cancelled) }
-        switch decision {
-        case .start: return nil
-        case .fail(let error): return .notStarted(.failed(error))
-        case .upToDate:
+        switch answer {
+        case .found(.start): return nil
+        case .found(.fail(let error)): return .notStarted(.failed(error))
+        case .found(.upToDate):
             var report = Report.notStarted(.succeeded)
             report.value.attempt.isUpToDate = true
+            return report
+        case .stopped: return .notStarted(.cancelled)
+        case .timedOut:
+            var report = Report.notStarted(.failed(.timeout))
+            let why = "the process had not started when its time was over: \(FileLook.hangs)"
+            report.value.attempt.add(why, logBytes: context.limits.logBytes)
             return report
         }
     }
 
-    /// Why a process that has ended did not produce what it had to; `nil`: it did.
-    private func missingProduct(of command: CommandDescription) async -> OperationError? {
-        guard !command.produces.isEmpty else { return nil }
-        return await filesThread.perform {
-            let produced = FileLook.look(at: command.produces, in: command.directory)
-            return ObservedFile.missingProduct(among: produced)
+    /// Changes the end of a process that succeeded, unless all that it had to produce is there.
+    private func checkProducts(
+        of command: CommandDescription,
+        _ context: ProcessContext,
+        _ stop: StopSignal,
+        ran: Duration,
+        _ result: inout AttemptResult
+    ) async {
+        let earlier = stop.requested
+        let isStopping = earlier != nil
+        // What is left of its time, and enough for any disk that answers.
+        let left = context.timeout.map { max($0 - ran, .seconds(1)) }
+        let answer = await FileLook.answer(
+            on: looksThread,
+            stop,
+            after: earlier,
+            within: isStopping ? command.grace : left
+        ) {
+            FileLook.look(at: command.produces, in: command.directory)
+        }
+        switch answer {
+        case .found(let produced):
+            guard let error = ObservedFile.missingProduct(among: produced) else { return }
+            // A process that was asked to stop has not failed.
+            result.end = isStopping ? .cancelled : .failed(error)
+        case .stopped: result.end = .cancelled
+        case .timedOut:
+            result.end = isStopping ? .cancelled : .failed(.timeout)
+            let why = "what the process produced is not known: \(FileLook.hangs)"
+            result.add(why, logBytes: context.limits.logBytes)
         }
     }
 }
