@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import OperonCore
 import OperonFaultKit
 import OperonModel
 import Testing
@@ -77,6 +78,83 @@ import Testing
                 #expect(fourth.errors.contains(line), "\(fourth.errors)")
             }
             #expect(fourth.errors.contains("4 succeeded (3 up to date)"), "\(fourth.errors)")
+        }
+    }
+
+    /// Targets that consume sources and earlier targets, with times of few different values.
+    private struct Rules {
+        var consumed: [[String]] = []
+        var times: [String: timespec] = [:]
+
+        init(seed: UInt64) {
+            var random = SeededGenerator(seed: seed)
+            func upTo(_ count: Int) -> Int { Int(random.next() % UInt64(count + 1)) }
+            var files = (0...upTo(4)).map { "s\($0)" }
+            for number in 0...(4 + upTo(8)) {
+                let some = (0..<upTo(4)).map { _ in files[upTo(files.count - 1)] }
+                consumed.append(Set(some).sorted())
+                files.append("t\(number)")
+            }
+            for file in files where file.hasPrefix("s") || upTo(6) > 0 {
+                times[file] = timespec(tv_sec: 1_000 + upTo(6), tv_nsec: upTo(2))
+            }
+        }
+
+        var targets: [String] { consumed.indices.map { "t\($0)" } }
+
+        var makefile: String {
+            zip(targets, consumed).reduce("all: \(targets.joined(separator: " "))\n") {
+                text,
+                rule in
+                let (target, files) = rule
+                let line = "echo \(target) >> ran; touch \(target)"
+                return text + "\(target): \(files.joined(separator: " "))\n\t\(line)\n"
+            }
+        }
+
+        var graph: String {
+            zip(targets, consumed).reduce("defaults: { skip: upToDate }\noperations:\n") {
+                text,
+                rule in
+                let (target, files) = rule
+                let others = files.filter { $0.hasPrefix("t") }.joined(separator: ", ")
+                return text + "  \(target): { run: 'echo \(target) >> ran; touch \(target)',"
+                    + " produces: \(target), consumes: [\(files.joined(separator: ", "))],"
+                    + " dependencies: [\(others)] }\n"
+            }
+        }
+    }
+
+    @Test(
+        .enabled(if: access("/usr/bin/make", X_OK) == 0),
+        arguments: 1...12 as ClosedRange<UInt64>
+    )
+    func `what make runs is run, and nothing else`(seed: UInt64) async throws {
+        let rules = Rules(seed: seed)
+        try await Workspace.run { workspace in
+            for folder in ["make", "operon"] {
+                try FileManager.default.createDirectory(
+                    atPath: workspace.path(folder),
+                    withIntermediateDirectories: false
+                )
+                for (file, time) in rules.times {
+                    let path = try workspace.write("\(folder)/\(file)", "")
+                    #expect(utimensat(AT_FDCWD, path, [time, time], 0) == 0)
+                }
+            }
+            _ = try workspace.write("make/Makefile", rules.makefile)
+            let make = "operations: { make: { run: /usr/bin/make -s -C make } }"
+            let oracle = try workspace.write("make.yaml", make)
+            let made = try await workspace.run(oracle, on: .inProcess)
+            #expect(made.end == .exit(0), "\(made.errors)")
+
+            let file = try workspace.write("operon/graph.yaml", rules.graph)
+            let ran = try await workspace.run(file, on: .inProcess, ["--output", "json"])
+            #expect(ran.end == .exit(0), "\(ran.errors)")
+            let expected = workspace.lines(of: "make/ran").sorted()
+            #expect(workspace.lines(of: "operon/ran").sorted() == expected)
+            let rest = Set(rules.targets).subtracting(expected)
+            #expect(try Self.upToDate(ran) == rest.sorted())
         }
     }
 
