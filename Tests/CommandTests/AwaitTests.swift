@@ -48,8 +48,9 @@ import Testing
             let json = #"{"operations":[{"name":"one","outcome":"succeeded"}],"version":1}"#
             #expect(workspace.lines(of: "json") == [json])
             #expect(workspace.lines(of: "code") == ["1", "7", "0"])
-            // What it waited for is not counted twice.
-            #expect(!ended.errors.contains("(0."), "\(ended.errors)")
+            // What it waited for is not counted twice: no run is shorter than its bound.
+            #expect(ended.errors.contains(" the shortest possible"), "\(ended.errors)")
+            #expect(!ended.errors.contains(#/\b0\.[0-9]+ times/#), "\(ended.errors)")
         }
     }
 
