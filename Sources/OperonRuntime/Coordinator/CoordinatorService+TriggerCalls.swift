@@ -150,19 +150,32 @@ extension CoordinatorService {
 
     func triggerViews() -> [TriggerView] {
         triggering.table.allIDs.compactMap { id in
-            triggering.table.summary(of: id, at: time.wall()).map(view)
+            triggering.table.summary(of: id, at: time.wall()).map { summary in
+                view(summary, triggering.watches[id]?.report)
+            }
         }
     }
 
     func view(ofTrigger name: String) throws(ClientError) -> TriggerView {
         let id = try find(trigger: name)
+        return try view(of: id, named: name, triggering.watches[id]?.report)
+    }
+
+    private func view(
+        of id: TriggerID,
+        named name: String,
+        _ watch: TriggerWatch.Report?
+    ) throws(ClientError) -> TriggerView {
         guard let summary = triggering.table.summary(of: id, at: time.wall()) else {
             throw ClientError(.notFound, "There is no trigger “\(name)”.")
         }
-        return view(summary)
+        return view(summary, watch)
     }
 
-    private func view(_ summary: TriggerTable.Summary) -> TriggerView {
+    private func view(
+        _ summary: TriggerTable.Summary,
+        _ watch: TriggerWatch.Report?
+    ) -> TriggerView {
         let definition = summary.definition
         let policy = definition.policy
         var view = TriggerView(
@@ -179,7 +192,6 @@ extension CoordinatorService {
         view.firings = summary.accepted
         view.open = summary.openCount
         view.last = summary.last.map { self.view($0, of: definition.name) }
-        let watch = triggering.watches[summary.id]?.report
         view.watch = watch?.state.rawValue
         let problems = [definition.problem, watch?.problem ?? "", summary.reason]
         view.problem = problems.first { !$0.isEmpty }
@@ -240,8 +252,10 @@ extension CoordinatorService {
                 graph: reason.graph?.rawValue
             )
         }
-        if let watch = triggering.watches[id]?.report { reasons = watch.reasons + reasons }
-        return TriggerExplanation(trigger: try view(ofTrigger: name), reasons: reasons)
+        // Read once: whoever watches may change it between two looks.
+        let watch = triggering.watches[id]?.report
+        if let watch { reasons = watch.reasons + reasons }
+        return TriggerExplanation(trigger: try view(of: id, named: name, watch), reasons: reasons)
     }
 }
 
