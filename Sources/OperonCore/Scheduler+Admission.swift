@@ -266,6 +266,14 @@ extension Scheduler {
         dispatchedBytes -= byteCount(of: attempt.operation)
     }
 
+    /// Whether an earlier attempt at the operation has failed, was lost, or belonged to an earlier
+    /// round.
+    private func mayHaveStarted(_ operation: OperationID) -> Bool {
+        let graph = graphs[operation.graph]
+        return graph.operations.retries[operation.index] > 0
+            || graph.losses[operation.index] != nil || graph.rounds[operation.index] != nil
+    }
+
     /// Sends an attempt to its worker, for the first time or again.
     mutating func dispatch(_ place: UInt32, into effects: inout Effects) {
         guard let attempt = attempts[place] else {
@@ -287,6 +295,8 @@ extension Scheduler {
                 kinds[rule.kind].canKillWorker && configuration.violation != .neverIsolates
             grant.announcesStart = lostAttempts[attempt.operation] != nil
         }
+        // One that was given back has not started, and is no retry.
+        grant.isRepeat = attempt.ordinal > 1 && mayHaveStarted(attempt.operation)
         let address = workers[attempt.worker].address
         let joined = effects.messages.last.map {
             $0.destination == .worker(address) && !grant.announcesStart

@@ -128,6 +128,8 @@ extension Scheduler {
         /// An earlier attempt was lost and may still run: this grant travels alone, and its worker
         /// reports the start.
         package var announcesStart = false
+        /// An earlier attempt may have started, and may have left files that it had not finished.
+        package var isRepeat = false
         /// How long the attempt keeps its keys without an answered beat; `nil`: it holds no keys.
         package var exclusiveLease: Duration?
 

@@ -44,6 +44,22 @@ package struct ObservedFile: Hashable, Sendable {
         failure(produced, "produces", .succeeded)
     }
 
+    /// The files that a process has written which did not succeed: nobody may take them for its
+    /// products.
+    ///
+    /// - Parameters:
+    ///   - before: The products before the process was started.
+    ///   - after: The same files in the same order, after its end.
+    /// - Returns: Their places in the list, ascending.
+    package static func unfinished(before: [ObservedFile], after: [ObservedFile]) -> [Int] {
+        zip(before, after).enumerated().compactMap { place, files in
+            let (old, new) = files
+            if case .unknown = old.finding { return nil }
+            guard let modified = new.modified, modified != old.modified else { return nil }
+            return place
+        }
+    }
+
     /// When the file was needed.
     fileprivate enum Moment {
         case start
@@ -84,16 +100,19 @@ package enum StartDecision: Hashable, Sendable {
     ///   - consumed: All files that it consumes. The attempt fails if one is missing.
     ///   - skipsIfUpToDate: Whether the process is not started while every product exists and none
     ///     is older than a consumed file. Equal times are up to date.
+    ///   - isRepeat: Whether an earlier attempt may have started. What it left may be unfinished,
+    ///     so it is not up to date.
     package init(
         produced: [ObservedFile],
         consumed: [ObservedFile],
-        skipsIfUpToDate: Bool
+        skipsIfUpToDate: Bool,
+        isRepeat: Bool
     ) {
         if let error = ObservedFile.failure(consumed, "consumes", .start) {
             self = .fail(error)
             return
         }
-        guard skipsIfUpToDate, let oldest = produced.compactMap(\.modified).min(),
+        guard skipsIfUpToDate, !isRepeat, let oldest = produced.compactMap(\.modified).min(),
             produced.allSatisfy({ $0.modified != nil })
         else {
             self = .start

@@ -428,6 +428,8 @@ package struct DispatchedOperation: Hashable, Sendable {
     /// Whether the worker must report the start at once, because an earlier attempt may still run
     /// elsewhere.
     package var announcesStart: Bool
+    /// An earlier attempt may have started, and may have left files that it had not finished.
+    package var isRepeat = false
     /// For an operation that holds keys: its right to run ends this long after the worker sent the
     /// last beat that was answered. The worker ends it a second before that. `nil`: it holds no
     /// keys.

@@ -50,6 +50,7 @@ extension ProtoDispatchedOperation {
         qualityOfService = ProtoQualityOfService(operation.qualityOfService)
         isIsolated = operation.isIsolated
         announcesStart = operation.announcesStart
+        isRepeat = operation.isRepeat
         traceParent = operation.traceParent
         if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
         if !operation.inputs.isEmpty {
@@ -121,6 +122,7 @@ extension DispatchedOperation {
                 limits: limits
             )
         )
+        isRepeat = proto.isRepeat
     }
 }
 

@@ -125,10 +125,7 @@ import Testing
         }
     }
 
-    @Test(
-        .enabled(if: access("/usr/bin/make", X_OK) == 0),
-        arguments: 1...12 as ClosedRange<UInt64>
-    )
+    @Test(arguments: 1...12 as ClosedRange<UInt64>)
     func `what make runs is run, and nothing else`(seed: UInt64) async throws {
         let rules = Rules(seed: seed)
         try await Workspace.run { workspace in
@@ -155,6 +152,78 @@ import Testing
             #expect(workspace.lines(of: "operon/ran").sorted() == expected)
             let rest = Set(rules.targets).subtracting(expected)
             #expect(try Self.upToDate(ran) == rest.sorted())
+        }
+    }
+
+    /// What it writes is there before it is finished.
+    private static let slow = """
+        operations:
+          made:
+            run: |
+              echo part >> made; touch begun
+              until test -e go; do sleep 0.05; done
+              echo end >> made
+            produces: made
+            skip: upToDate
+
+        """
+
+    @Test func `Ctrl-C in the middle leaves nothing that the next run takes for up to date`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.slow)
+            let run = try workspace.start("operon", ["run", file])
+            try await workspace.waitForFile("begun")
+            run.signal(SIGINT)
+            #expect(try await run.end().end == .exit(130))
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("made")))
+
+            _ = try workspace.write("go", "")
+            let again = try await workspace.operon(["run", file, "--output", "json"])
+            #expect(try Self.upToDate(again).isEmpty)
+            #expect(workspace.lines(of: "made") == ["part", "end"])
+        }
+    }
+
+    @Test func `after kill -9 of a worker the next attempt takes nothing for up to date`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.slow)
+            let worker = try workspace.startWorkers(1, slots: 1)[0]
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
+            try await workspace.waitForFile("begun")
+            worker.signal(SIGKILL)
+            try await workspace.waitUntilNoProcess(named: "sleep")
+            #expect(workspace.lines(of: "made") == ["part"])
+            _ = try workspace.write("go", "")
+            try workspace.startWorkers(1, slots: 1)
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try Self.upToDate(ended).isEmpty)
+            #expect(workspace.lines(of: "made") == ["part", "part", "end"])
+        }
+    }
+
+    @Test func `a retry does not make a success of what failed`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  made:
+                    run: mkdir -p made; exit 1
+                    produces: made
+                    skip: upToDate
+                    retry: { limit: 1, delay: 1ms }
+                """
+            )
+            let ended = try await workspace.operon(["run", file, "--output", "json"])
+
+            #expect(ended.end == .exit(1), "\(ended.errors)")
+            #expect(try ended.report()["made"]?.attempts.count == 2)
         }
     }
 

@@ -52,15 +52,25 @@ import Testing
         let decision = StartDecision(
             produced: row.produced,
             consumed: row.consumed,
-            skipsIfUpToDate: true
+            skipsIfUpToDate: true,
+            isRepeat: false
         )
         #expect(decision == (row.isUpToDate ? .upToDate : .start))
         let other = StartDecision(
             produced: row.produced,
             consumed: row.consumed,
-            skipsIfUpToDate: false
+            skipsIfUpToDate: false,
+            isRepeat: false
         )
         #expect(other == .start)
+        // An earlier attempt may have left what it had not finished.
+        let again = StartDecision(
+            produced: row.produced,
+            consumed: row.consumed,
+            skipsIfUpToDate: true,
+            isRepeat: true
+        )
+        #expect(again == .start)
     }
 
     private func message(_ decision: StartDecision) -> String {
@@ -75,12 +85,14 @@ import Testing
         let missing = StartDecision(
             produced: skips ? [Self.file("p", 9)] : [],
             consumed: [there, Self.file("in/x y", nil), Self.locked],
-            skipsIfUpToDate: skips
+            skipsIfUpToDate: skips,
+            isRepeat: false
         )
         let hidden = StartDecision(
             produced: [],
             consumed: [there, Self.locked],
-            skipsIfUpToDate: skips
+            skipsIfUpToDate: skips,
+            isRepeat: false
         )
 
         #expect(
@@ -102,6 +114,45 @@ import Testing
             error?.description
                 == "the file “out/a”, which it produces, does not exist after its success"
         )
+    }
+
+    @Test func `unfinished is what a process changed or made, and nothing that was not known`() {
+        let before = [
+            Self.file("same", 5), Self.file("changed", 5), Self.file("made", nil),
+            Self.file("gone", 5), Self.file("never", nil), Self.locked, Self.file("back", 9),
+        ]
+        let after = [
+            Self.file("same", 5), Self.file("changed", 5, 1), Self.file("made", 1),
+            Self.file("gone", nil), Self.file("never", nil), Self.file("p", 7),
+            Self.file("back", 1),
+        ]
+
+        let places = ObservedFile.unfinished(before: before, after: after)
+
+        #expect(places.map { before[$0].path } == ["changed", "made", "back"])
+    }
+
+    @Test func `a grant says whether an earlier attempt may have started`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.beat = .seconds(100_000)
+        configuration.lease = .seconds(300_000)
+        var bench = SchedulerBench(configuration)
+        bench.join()
+        try bench.submit([.nothing("a") { $0.retry = RetryPolicy(limit: 1) }])
+        func repeats(_ effects: Scheduler.Effects) -> [Bool] {
+            effects.messages.flatMap { message -> [Bool] in
+                guard case .dispatch(_, let grants) = message.body else { return [] }
+                return grants.map(\.isRepeat)
+            }
+        }
+
+        #expect(repeats(bench.drain()) == [false])
+        bench.giveBack("a")
+        #expect(repeats(bench.drain()) == [false])
+        bench.start("a")
+        bench.finish("a", .failed(.timeout))
+        bench.advance(by: .seconds(3_600))
+        #expect(repeats(bench.drain()) == [true])
     }
 
     @Test func `only a success is up to date, whatever a worker says`() throws {

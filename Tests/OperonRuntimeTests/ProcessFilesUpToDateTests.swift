@@ -158,6 +158,84 @@ import Testing
         }
     }
 
+    @Test(arguments: ["exit 3", "kill -9 $$"])
+    func `what a process wrote that did not succeed is removed, and nothing else`(
+        end: String
+    ) async throws {
+        try await Self.withFolder { folder, runner in
+            Self.make("\(folder)/c", 1_000)
+            for name in ["old", "kept", "target"] { Self.make("\(folder)/\(name)", 999) }
+            #expect(symlink("target", "\(folder)/link") == 0)
+            let command = Self.command(
+                in: folder,
+                "echo part > new; echo part > old; echo part > link; mkdir made; \(end)",
+                produces: ["new", "old", "kept", "link", "made", "never"]
+            )
+            let result = await runner.run(command, attempt: ProcessSupport.context())
+
+            guard case .failed = result.attempt.end else {
+                Issue.record("\(result.attempt.end)")
+                return
+            }
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+            #expect(left == ["c", "kept", "made", "target"])
+            #expect(
+                result.lines == [
+                    "operon: the file “new” (and 2 more of its files) was removed, because it is "
+                        + "unfinished",
+                    "operon: the file “made” may be unfinished, and was left: it is not a regular "
+                        + "file",
+                ]
+            )
+        }
+    }
+
+    /// Asks a process to stop that has begun to write, and returns whether its file is there.
+    private static func isLeft(
+        after ask: (StopSignal) -> Void,
+        in folder: String,
+        _ runner: ProcessRunner
+    ) async -> Bool {
+        let command = Self.command(
+            in: folder,
+            "echo part > p; echo begun; sleep 1000",
+            consumes: []
+        )
+        let (stop, waiter) = (StopSignal(), LogWaiter())
+        let context = ProcessSupport.context()
+        async let result = runner.run(
+            command,
+            attempt: context,
+            stop: stop,
+            onLog: waiter.handler
+        )
+        _ = await waiter.wait(for: "begun")
+        ask(stop)
+        #expect(await result.attempt.end == .cancelled)
+        return access("\(folder)/p", F_OK) == 0
+    }
+
+    @Test func `what was cancelled leaves no part of a file, and what was killed is not touched`()
+        async throws
+    {
+        try await Self.withFolder { folder, runner in
+            #expect(await !Self.isLeft(after: { $0.cancel() }, in: folder, runner))
+            // Another attempt may be writing the same file.
+            #expect(await Self.isLeft(after: { $0.kill() }, in: folder, runner))
+        }
+    }
+
+    @Test func `a file that an earlier attempt may have left is not up to date`() async throws {
+        try await Self.withFolder { folder, runner in
+            Self.make("\(folder)/p", 1_000)
+            var context = ProcessSupport.context()
+            context.isRepeat = true
+            let command = Self.command(in: folder, consumes: [])
+            let again = await runner.run(command, attempt: context)
+            #expect(!Self.isUpToDate(again))
+        }
+    }
+
     @Test func `what was asked to stop before its start is cancelled, not up to date`()
         async throws
     {

@@ -32,6 +32,17 @@ enum Corpus {
 
     private static let coordinator = [
         CorpusCase("dispatch-nothing", coordinator: Samples.dispatch(.nothing)),
+        CorpusCase(
+            "dispatch-repeat",
+            coordinator: .dispatch(
+                {
+                    var operation = Samples.operation
+                    operation.ordinal = 2
+                    operation.isRepeat = true
+                    return Dispatch(acknowledged: 41, operations: [operation])
+                }()
+            )
+        ),
         CorpusCase("dispatch-wait", coordinator: Samples.dispatch(.wait(.milliseconds(250)))),
         CorpusCase(
             "dispatch-command",

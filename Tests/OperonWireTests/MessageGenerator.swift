@@ -123,7 +123,7 @@ struct MessageGenerator {
     }
 
     private mutating func operation() -> DispatchedOperation {
-        DispatchedOperation(
+        var operation = DispatchedOperation(
             held: held(),
             ordinal: max(1, small()),
             graphName: text(),
@@ -141,6 +141,8 @@ struct MessageGenerator {
             announcesStart: below(2) == 0,
             exclusiveLease: below(2) == 0 ? nil : duration(atLeast: 1)
         )
+        operation.isRepeat = below(2) == 0
+        return operation
     }
 
     private mutating func input() -> NamedInput {

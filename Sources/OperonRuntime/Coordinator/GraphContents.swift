@@ -220,7 +220,7 @@ struct GraphContents: Sendable {
         // else.
         let dispatched = operations.with(index) { operation in
             if operation.wantsInputs { dependencies = operation.dependencies }
-            return DispatchedOperation(
+            var dispatched = DispatchedOperation(
                 held: grant.held,
                 ordinal: grant.ordinal,
                 graphName: name,
@@ -237,6 +237,8 @@ struct GraphContents: Sendable {
                 exclusiveLease: grant.exclusiveLease,
                 traceParent: traceParent
             )
+            dispatched.isRepeat = grant.isRepeat
+            return dispatched
         }
         return (dispatched, dependencies)
     }

@@ -71,11 +71,57 @@ enum FileLook {
     ///
     /// - Parameter directory: where a relative path begins; `nil`: where this process started.
     static func look(at paths: [String], in directory: String?) -> [ObservedFile] {
+        paths.map { ObservedFile($0, finding(whole($0, in: directory))) }
+    }
+
+    private static func whole(_ path: String, in directory: String?) -> String {
+        let isAbsolute = path.utf8.first == UInt8(ascii: "/")
+        return isAbsolute ? path : directory.map { "\($0)/\(path)" } ?? path
+    }
+
+    /// A file that was to be removed.
+    struct Removal: Hashable, Sendable {
+        let path: String
+        /// Why it is still there; `nil`: it is not.
+        let problem: String?
+    }
+
+    /// Removes regular files, and links to such, in their order, and blocks.
+    ///
+    /// - Parameter isWanted: Asked before each removal.
+    static func remove(
+        _ paths: [String],
+        in directory: String?,
+        while isWanted: () -> Bool
+    ) -> [Removal] {
         paths.map { path in
-            let isAbsolute = path.utf8.first == UInt8(ascii: "/")
-            let whole = isAbsolute ? path : directory.map { "\($0)/\(path)" } ?? path
-            return ObservedFile(path, finding(whole))
+            guard isWanted() else { return Removal(path: path, problem: hangs) }
+            return Removal(path: path, problem: problem(removing: whole(path, in: directory)))
         }
+    }
+
+    private static func problem(removing path: String) -> String? {
+        var status = stat()
+        guard unsafe fstatat(AT_FDCWD, path, &status, 0) == 0 else {
+            return errno == ENOENT ? nil : SystemError.text(errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { return "it is not a regular file" }
+        return unsafe unlink(path) == 0 ? nil : SystemError.text(errno)
+    }
+
+    /// What is said of removals, in lines for the log of the attempt.
+    static func notes(on answer: Answer<[Removal]>) -> [String] {
+        guard case .found(let removals) = answer else {
+            return ["its files may be unfinished, and were left: \(hangs)"]
+        }
+        func named(_ removals: [Removal], _ what: String) -> [String] {
+            guard let first = removals.first else { return [] }
+            let more = removals.count > 1 ? " (and \(removals.count - 1) more of its files)" : ""
+            let why = first.problem.map { ": \($0)" } ?? ""
+            return ["the file “\(first.path)”\(more) \(what)\(why)"]
+        }
+        return named(removals.filter { $0.problem == nil }, "was removed, because it is unfinished")
+            + named(removals.filter { $0.problem != nil }, "may be unfinished, and was left")
     }
 
     private static func finding(_ path: String) -> ObservedFile.Finding {

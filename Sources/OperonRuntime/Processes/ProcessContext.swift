@@ -12,6 +12,8 @@ package struct ProcessContext: Hashable, Sendable {
     package var inputs: [NamedInput]
     /// Further variables; they take precedence over those of the command.
     package var environmentAdditions: [String: String]
+    /// An earlier attempt may have started, and may have left files that it had not finished.
+    package var isRepeat = false
     /// Added to the worker's niceness.
     package var niceness: Int32
     /// `TRACEPARENT`: the trace that the attempt belongs to; empty: none.
@@ -53,6 +55,7 @@ package struct ProcessContext: Hashable, Sendable {
             limits: limits
         )
         traceParent = operation.traceParent
+        isRepeat = operation.isRepeat
     }
 }
 

@@ -213,7 +213,11 @@ extension ProcessRunner {
         } catch {
             return .notStarted(.failed(error.operationError))
         }
-        if let report = await reportWithoutStart(of: command, context, stop) { return report }
+        let products: [ObservedFile]
+        switch await lookBeforeStart(of: command, context, stop) {
+        case .end(let report): return report
+        case .start(let found): products = found
+        }
         if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let outcome = await withCheckedContinuation { continuation in
             let request = SpawnRequest(
@@ -249,6 +253,10 @@ extension ProcessRunner {
         case .ended(let end):
             state.withLockedValue { $0.shortage.served() }
             var report = await report(end, of: command, context, attempt, stop)
+            let isUnfinished = end.status != .exited(code: 0) || end.stopReason == .timeout
+            if command.skipsIfUpToDate, isUnfinished, stop.requested != .kill {
+                await removeUnfinished(products, of: command, context, stop, &report.value.attempt)
+            }
             if let note = ProcessLimits(command).note(on: end, report.value.attempt.end) {
                 report.value.attempt.add(note, logBytes: context.limits.logBytes)
             }
@@ -423,34 +431,77 @@ extension ProcessRunner {
 // MARK: - Files that the command produces and consumes
 
 extension ProcessRunner {
-    /// Decides from the files of a command whether its process is started; `nil`: it is.
-    private func reportWithoutStart(
+    /// What the files of a command mean for its process.
+    private enum Beginning {
+        /// It is started. The products as they are before, if they may be up to date.
+        case start([ObservedFile])
+        /// It is not started.
+        case end(Report)
+    }
+
+    /// Decides from the files of a command whether its process is started.
+    private func lookBeforeStart(
         of command: CommandDescription,
         _ context: ProcessContext,
         _ stop: StopSignal
-    ) async -> Report? {
-        guard !command.consumes.isEmpty || command.skipsIfUpToDate else { return nil }
+    ) async -> Beginning {
+        guard !command.consumes.isEmpty || command.skipsIfUpToDate else { return .start([]) }
         let answer = await FileLook.answer(on: looksThread, stop, within: context.timeout) {
             let look = { (paths: [String]) in FileLook.look(at: paths, in: command.directory) }
-            return StartDecision(
-                produced: command.skipsIfUpToDate ? look(command.produces) : [],
+            let produced = command.skipsIfUpToDate ? look(command.produces) : []
+            let decision = StartDecision(
+                produced: produced,
                 consumed: look(command.consumes),
-                skipsIfUpToDate: command.skipsIfUpToDate
+                skipsIfUpToDate: command.skipsIfUpToDate,
+                isRepeat: context.isRepeat
             )
+            return (decision, produced)
         }
         switch answer {
-        case .found(.start): return nil
-        case .found(.fail(let error)): return .notStarted(.failed(error))
-        case .found(.upToDate):
+        case .found((.start, let produced)): return .start(produced)
+        case .found((.fail(let error), _)): return .end(.notStarted(.failed(error)))
+        case .found((.upToDate, _)):
             var report = Report.notStarted(.succeeded)
             report.value.attempt.isUpToDate = true
-            return report
-        case .stopped: return .notStarted(.cancelled)
+            return .end(report)
+        case .stopped: return .end(.notStarted(.cancelled))
         case .timedOut:
             var report = Report.notStarted(.failed(.timeout))
             let why = "the process had not started when its time was over: \(FileLook.hangs)"
             report.value.attempt.add(why, logBytes: context.limits.logBytes)
-            return report
+            return .end(report)
+        }
+    }
+
+    /// Removes what a process has written that did not succeed, as `make` does: otherwise the next
+    /// run would take it for up to date. Not after a kill: then another attempt may be writing the
+    /// same files.
+    ///
+    /// - Parameter before: The products as they were before the start.
+    private func removeUnfinished(
+        _ before: [ObservedFile],
+        of command: CommandDescription,
+        _ context: ProcessContext,
+        _ stop: StopSignal,
+        _ result: inout AttemptResult
+    ) async {
+        guard !state.withLockedValue({ $0.isShutDown }) else { return }
+        let isWanted = NIOLockedValueBox(true)
+        let answer = await FileLook.answer(
+            on: looksThread,
+            stop,
+            after: stop.requested,
+            within: max(command.grace, .seconds(1))
+        ) {
+            let after = FileLook.look(at: command.produces, in: command.directory)
+            let paths = ObservedFile.unfinished(before: before, after: after)
+                .map { command.produces[$0] }
+            return FileLook.remove(paths, in: command.directory) { isWanted.withLockedValue { $0 } }
+        }
+        // A removal that comes late could hit the files of the next attempt.
+        isWanted.withLockedValue { $0 = false }
+        for note in FileLook.notes(on: answer) {
+            result.add(note, logBytes: context.limits.logBytes)
         }
     }
 

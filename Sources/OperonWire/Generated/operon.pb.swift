@@ -1383,6 +1383,12 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     set {_uniqueStorage()._withoutOutput = newValue}
   }
 
+  /// An earlier attempt may have started, and may have left files that it had not finished.
+  var isRepeat: Bool {
+    get {_storage._isRepeat}
+    set {_uniqueStorage()._isRepeat = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -3958,7 +3964,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{4}\u{a}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{13}\u{9}\u{c}\u{1e}\u{2}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{4}\u{9}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{8}\u{c}\u{1e}\u{2}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -3977,6 +3983,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
     var _announcesStart: Bool = false
     var _traceParent: String = String()
     var _withoutOutput: Data = Data()
+    var _isRepeat: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -4003,6 +4010,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       _announcesStart = source._announcesStart
       _traceParent = source._traceParent
       _withoutOutput = source._withoutOutput
+      _isRepeat = source._isRepeat
     }
   }
 
@@ -4081,6 +4089,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         case 16: try { try decoder.decodeSingularInt64Field(value: &_storage._exclusiveLeaseNanoseconds) }()
         case 17: try { try decoder.decodeSingularBoolField(value: &_storage._isIsolated) }()
         case 18: try { try decoder.decodeSingularBoolField(value: &_storage._announcesStart) }()
+        case 19: try { try decoder.decodeSingularBoolField(value: &_storage._isRepeat) }()
         case 28: try { try decoder.decodeSingularStringField(value: &_storage._traceParent) }()
         case 29: try { try decoder.decodeSingularBytesField(value: &_storage._withoutOutput) }()
         default: break
@@ -4153,6 +4162,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       if _storage._announcesStart != false {
         try visitor.visitSingularBoolField(value: _storage._announcesStart, fieldNumber: 18)
       }
+      if _storage._isRepeat != false {
+        try visitor.visitSingularBoolField(value: _storage._isRepeat, fieldNumber: 19)
+      }
       if !_storage._traceParent.isEmpty {
         try visitor.visitSingularStringField(value: _storage._traceParent, fieldNumber: 28)
       }
@@ -4184,6 +4196,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         if _storage._announcesStart != rhs_storage._announcesStart {return false}
         if _storage._traceParent != rhs_storage._traceParent {return false}
         if _storage._withoutOutput != rhs_storage._withoutOutput {return false}
+        if _storage._isRepeat != rhs_storage._isRepeat {return false}
         return true
       }
       if !storagesAreEqual {return false}
