@@ -487,6 +487,7 @@ extension ProcessRunner {
     ) async {
         guard !state.withLockedValue({ $0.isShutDown }) else { return }
         let isWanted = NIOLockedValueBox(true)
+        // As long as the process itself may take to end, and enough for any disk that answers.
         let answer = await FileLook.answer(
             on: looksThread,
             stop,
