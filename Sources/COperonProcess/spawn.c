@@ -220,6 +220,12 @@ IN_CHILD static int child_main(void *argument) {
             (void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - own + request->niceness);
         }
     }
+    if (request->processor_words != 0) {
+        // Best effort: processors that the machine has lost meanwhile are no reason to fail.
+        (void)syscall(
+            SYS_sched_setaffinity, 0, request->processor_words * sizeof(uint64_t),
+            request->processors);
+    }
     // Last, because until then the child is as large as its parent.
     if ((request->memory != 0 && limit(RLIMIT_AS, request->memory, request->memory) != 0)
         || (request->cpu_seconds != 0

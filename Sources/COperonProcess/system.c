@@ -97,6 +97,16 @@ int operon_process_processors(void) {
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+int operon_process_processor_numbers(int *numbers, int count) {
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) != 0) return 0;
+    int written = 0;
+    for (int number = 0; number < CPU_SETSIZE && written < count; number++) {
+        if (CPU_ISSET(number, &processors)) numbers[written++] = number;
+    }
+    return written;
+}
+
 void operon_process_print_lines(void) {
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
 }

@@ -23,6 +23,11 @@ extension Worker {
         guard (.zero ... .seconds(604_800)).contains(drainTimeout) else {
             throw OperonError(.invalid, "A drain timeout is 0 to 604,800 seconds.")
         }
+        do throws(Refusal) {
+            try WorkerOffer(resources: resources, labels: sortedLabels).check(limits)
+        } catch {
+            throw OperonError(.invalid, "\(error)")
+        }
         var names: Set<String> = []
         for kind in kinds {
             guard (try? limits.check(name: kind.name, of: "kind")) != nil else {
@@ -36,6 +41,10 @@ extension Worker {
                 throw OperonError(.invalid, "Two kinds have the name “\(kind.name)”.")
             }
         }
+    }
+
+    private var sortedLabels: [WorkerLabel] {
+        labels.sorted { $0.key < $1.key }.map { WorkerLabel($0.key, $0.value) }
     }
 
     private func registered(threads: OperationThreads) -> RegisteredKinds {
@@ -103,6 +112,8 @@ extension Worker {
         configuration.name = name
         configuration.kinds = registered(threads: try Self.threads(slots: slots))
         configuration.queues = queues
+        configuration.resources = resources
+        configuration.labels = sortedLabels
         configuration.drainTimeout = drainTimeout
         configuration.grace = grace
         configuration.observer = { [logger] notices in

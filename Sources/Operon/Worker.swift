@@ -1,5 +1,5 @@
 public import Logging
-internal import OperonModel
+public import OperonModel
 package import OperonRuntime
 public import ServiceLifecycle
 
@@ -35,6 +35,8 @@ public struct Worker: Service {
     var name: String?
     var slots: Int
     var queues: [String]
+    var resources: ResourceAmounts = []
+    var labels: [String: String] = [:]
     var drainTimeout: Duration
     /// How long operations may take to end once they are asked to stop after the drain timeout.
     var grace = Duration.seconds(10)
@@ -54,6 +56,8 @@ public struct Worker: Service {
     ///     process id.
     ///   - slots: How many operations it runs at once, 1 to 4,096. `nil`: one per processor.
     ///   - queues: The operation queues it serves; empty: all.
+    ///   - resources: What it offers instead of what its machine has, or besides it.
+    ///   - labels: Its labels by name, besides `arch`, `host` and `os`, or instead of them.
     ///   - drainTimeout: How long running operations have to finish when the worker drains, at most
     ///     a week.
     ///   - handlesSignals: Whether SIGTERM and SIGINT drain the worker, and a second signal ends
@@ -66,6 +70,8 @@ public struct Worker: Service {
         name: String? = nil,
         slots: Int? = nil,
         queues: [String] = [],
+        resources: ResourceAmounts = [],
+        labels: [String: String] = [:],
         drainTimeout: Duration = .seconds(30),
         handlesSignals: Bool = true,
         logger: Logger = Logger(label: "operon.worker"),
@@ -76,6 +82,8 @@ public struct Worker: Service {
         self.name = name
         self.slots = slots ?? OwnProcess.processorCount
         self.queues = queues
+        self.resources = resources
+        self.labels = labels
         self.drainTimeout = drainTimeout
         self.handlesSignals = handlesSignals
         self.logger = logger

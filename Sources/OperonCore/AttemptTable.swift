@@ -99,6 +99,8 @@ struct AttemptState: Sendable {
     var isYielded = false
     /// Its expected run time, in nanoseconds.
     let estimate: Int64
+    /// When it was given to its worker, or found again after a restart, on the coordinator's clock.
+    let grantedAt: Timestamp
     /// The places of its worker's next older and next newer attempt.
     fileprivate(set) var next = AttemptTable.none
     fileprivate(set) var previous = AttemptTable.none

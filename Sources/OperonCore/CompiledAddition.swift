@@ -147,6 +147,7 @@ package struct CompiledAddition: Sendable {
             rank: try CompiledGraph.rank(description, compiler.inner)
         )
         compiled.definedQueueCount = description.queues.count
+        compiled.demands = compiler.demands
         compiled.keyLimits = description.keys
         compiled.inFlightLimits = compiler.inFlightLimits
         compiled.outer = compiler.outer

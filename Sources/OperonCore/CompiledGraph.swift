@@ -16,6 +16,8 @@ package struct CompiledGraph: Sendable {
     /// The limits of `inFlight`, by the indices of the keys that stand for groups. These keys
     /// belong to the graph alone, and give no lease. Only looked up.
     package internal(set) var inFlightLimits: [UInt32: Int] = [:]
+    /// What operations need of their workers, in order of appearance. The first is nothing.
+    package var demands = [ResourceDemand()]
     /// The keys whose limit the graph sets.
     package var keyLimits: [KeySettings] = []
     package internal(set) var policies: [OperationPolicy]
@@ -80,6 +82,8 @@ package struct OperationPolicy: Hashable, Sendable {
     package var deadline: WallTime?
     /// Indices into the graph's `keys`.
     package var keys: [UInt32] = []
+    /// Index into the graph's `demands`.
+    package var demand: UInt32 = 0
     /// Once the operation will be skipped, its other dependencies are cancelled.
     package var cancelsSiblings = false
     /// For an external operation, which no worker ends: the longest time that an attempt may take.
@@ -126,6 +130,7 @@ extension CompiledGraph {
             rank: rank
         )
         compiled.definedQueueCount = graph.queues.count
+        compiled.demands = compiler.demands
         compiled.keyLimits = graph.keys
         compiled.inFlightLimits = compiler.inFlightLimits
         compiled.outer = compiler.outer

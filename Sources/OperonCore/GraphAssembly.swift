@@ -106,6 +106,7 @@ package struct GraphAssembly {
         )
         compiled.definedQueueCount = definedQueueCount
         compiled.outer = compiler.outer
+        compiled.demands = compiler.demands
         compiled.keyLimits = keys
         compiled.inFlightLimits = compiler.inFlightLimits
         if hasManyBytes { compiled.bytes = bytes }

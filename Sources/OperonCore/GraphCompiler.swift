@@ -22,6 +22,8 @@ struct GraphCompiler {
     var keys = NameTable()
     /// The limits of the keys that stand for groups.
     private(set) var inFlightLimits: [UInt32: Int] = [:]
+    /// The first is nothing.
+    var demands = [ResourceDemand()]
     var policies: [OperationPolicy] = []
     var policy: [UInt32] = []
     /// Dependencies among the operations of the description.
@@ -31,6 +33,7 @@ struct GraphCompiler {
     /// The number of dependencies of the graph that the description is added to.
     private let edgeCountBefore: Int
     private var queueNumbers: [String: UInt32] = [:]
+    private var demandNumbers: [ResourceDemand: UInt32] = [:]
     private var policyNumbers: [OperationPolicy: UInt32] = [:]
     private var operationNumbers: [String: UInt32] = [:]
 
@@ -56,6 +59,7 @@ struct GraphCompiler {
         }
         try LimitName.queues.check(queues.count, limits.queues)
         try LimitName.kinds.check(kinds.names.count, limits.kinds)
+        try LimitName.demands.check(demands.count - 1, limits.demands)
     }
 
     mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {
@@ -68,6 +72,7 @@ struct GraphCompiler {
         policy.delay = operation.delay
         policy.notBefore = operation.notBefore
         policy.deadline = operation.deadline
+        policy.demand = demand(of: operation)
         policy.cancelsSiblings = operation.cancelSiblings
         if operation.work.isExternal { policy.timeout = operation.timeout }
         for key in operation.exclusive {
@@ -80,6 +85,20 @@ struct GraphCompiler {
             policy.keys.append(number)
         }
         return policy
+    }
+
+    private mutating func demand(of operation: OperationDescription) -> UInt32 {
+        // Most operations need nothing: they are not hashed.
+        if operation.resources.isEmpty, operation.workers.isEmpty { return 0 }
+        let demand = ResourceDemand(
+            resources: operation.resources,
+            requirements: operation.workers
+        )
+        if let number = demandNumbers[demand] { return number }
+        let number = UInt32(demands.count)
+        demands.append(demand)
+        demandNumbers[demand] = number
+        return number
     }
 
     /// Defines queues. Their names must differ.

@@ -18,6 +18,10 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case repeatsRecalled
     /// Dispatches beyond the limit of the queue.
     case ignoresQueueLimit
+    /// Gives a worker more operations than it has resources for.
+    case overbooksResources
+    /// Lets small operations pass a large one for ever.
+    case reservesNothing
     /// Gives a key to more operations than may hold it.
     case ignoresKeyLimits
     /// Starts operations of a queue without a token.

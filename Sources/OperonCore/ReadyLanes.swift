@@ -21,19 +21,26 @@ struct ReadyEntry: Comparable, Sendable {
     }
 }
 
-/// The ready operations of one queue and one kind. Kinds have separate lanes so that a kind that no
-/// worker knows does not block the others.
+/// The ready operations of one queue, one kind and one demand class. They have separate lanes so
+/// that a kind that no worker knows, or a demand for which no worker has room, does not block the
+/// others.
 struct Lane: Sendable {
     let queue: Int
     let kind: Int
+    /// The demand class.
+    let demand: Int
     /// The kind is external: no worker runs its operations.
     let isExternal: Bool
     /// How many policy rules of graphs name it.
     fileprivate(set) var users = 0
     /// Whether it is listed in `ReadyLanes.external`.
     fileprivate(set) var isListed = false
-    /// Its index among the lanes of its queue; `nil`: it is empty.
-    fileprivate(set) var place: Int?
+    /// The most urgent entry when the lane was last put in line; `nil`: it is not in line, because
+    /// it is empty.
+    fileprivate(set) var head: ReadyEntry?
+    /// The last admission in which no worker had room for its first operation. Room does not grow
+    /// within one admission, so the lane is not looked at again.
+    var blockedIn: UInt64 = 0
     fileprivate(set) var heap = Heap<ReadyEntry>()
 }
 
@@ -49,13 +56,14 @@ struct ReadyLanes: Sendable {
         var count = 0
         /// Its index in `queues`, while anything is ready.
         var place = 0
-        /// The lanes that have entries.
+        /// The lanes that have entries, the one with the most urgent entry first.
         var lanes: [Int] = []
     }
 
     private struct Place: Hashable, Sendable {
         let queue: Int
         let kind: Int
+        let demand: Int
     }
 
     /// Queues that have a ready operation, in no particular order.
@@ -79,10 +87,12 @@ struct ReadyLanes: Sendable {
         @inline(__always) _read { yield lanes[lane] }
     }
 
+    mutating func block(_ lane: Int, in admission: UInt64) { lanes[lane].blockedIn = admission }
+
     /// The number of operations of a queue that are ready and that nothing sets aside.
     func count(of queue: Int) -> Int { byQueue[queue].count }
 
-    /// The lanes of a queue that have entries.
+    /// The lanes of a queue that have entries, the one with the most urgent entry first.
     func lanes(of queue: Int) -> [Int] { byQueue[queue].lanes }
 
     // MARK: - Entries
@@ -94,11 +104,8 @@ struct ReadyLanes: Sendable {
             external.append(lane)
         }
         let queue = lanes[lane].queue
-        if lanes[lane].place == nil {
-            lanes[lane].place = byQueue[queue].lanes.count
-            byQueue[queue].lanes.append(lane)
-        }
         lanes[lane].heap.insert(entry)
+        if lanes[lane].head.map({ $0 < entry }) ?? true { line(up: lane) }
         if byQueue[queue].count == 0 {
             byQueue[queue].place = queues.count
             queues.append(queue)
@@ -107,7 +114,43 @@ struct ReadyLanes: Sendable {
     }
 
     /// Removes the most urgent entry of a lane. Its operation stays counted until `countOut`.
-    mutating func removeFirst(of lane: Int) { lanes[lane].heap.removeMax() }
+    mutating func removeFirst(of lane: Int) {
+        lanes[lane].heap.removeMax()
+        line(up: lane)
+    }
+
+    /// Puts a lane where its first entry belongs, or takes an empty lane out of the line.
+    private mutating func line(up lane: Int) {
+        let queue = lanes[lane].queue
+        let head = lanes[lane].heap.max
+        lanes[lane].blockedIn = 0
+        // Usually the only one, or still in the same place.
+        let count = byQueue[queue].lanes.count
+        if let head, count == 1, lanes[lane].head != nil {
+            lanes[lane].head = head
+            return
+        }
+        if let old = lanes[lane].head {
+            byQueue[queue].lanes.remove(at: place(of: old, inLineOf: queue))
+        }
+        lanes[lane].head = head
+        guard let head else { return }
+        byQueue[queue].lanes.insert(lane, at: place(of: head, inLineOf: queue))
+    }
+
+    /// The place of the lane with this head, or where it belongs: no two entries are equal.
+    private func place(of head: ReadyEntry, inLineOf queue: Int) -> Int {
+        var low = 0
+        var high = byQueue[queue].lanes.count
+        while low < high {
+            let middle = (low + high) / 2
+            guard let other = lanes[byQueue[queue].lanes[middle]].head else {
+                preconditionFailure("every lane in line has a head")
+            }
+            if head < other { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
 
     /// An operation has left a lane of this queue, with its entry or without.
     mutating func countOut(of queue: Int) {
@@ -118,17 +161,6 @@ struct ReadyLanes: Sendable {
         guard last != queue else { return }
         queues[place] = last
         byQueue[last].place = place
-    }
-
-    /// Removes an empty lane from the list of its queue. The last lane takes its index.
-    mutating func unlist(_ lane: Int) {
-        guard let place = lanes[lane].place else { return }
-        lanes[lane].place = nil
-        let queue = lanes[lane].queue
-        let last = byQueue[queue].lanes.removeLast()
-        guard last != lane else { return }
-        byQueue[queue].lanes[place] = last
-        lanes[last].place = place
     }
 
     /// Removes empty lanes from the list of lanes of external operations.
@@ -142,17 +174,19 @@ struct ReadyLanes: Sendable {
     mutating func removeEntries(where isGone: (OperationID) -> Bool) {
         for lane in lanes.indices {
             lanes[lane].heap = Heap(lanes[lane].heap.unordered.filter { !isGone($0.operation) })
+            line(up: lane)
         }
     }
 
     // MARK: - Numbers
 
-    /// The number of a queue's lane for a kind, a new one if necessary.
-    mutating func number(queue: Int, kind: Int, isExternal: Bool) -> Int {
-        let place = Place(queue: queue, kind: kind)
+    /// The number of a queue's lane for a kind and a demand class, a new one if necessary.
+    mutating func number(queue: Int, kind: Int, demand: Int, isExternal: Bool) -> Int {
+        let place = Place(queue: queue, kind: kind, demand: demand)
         if let lane = numbers[place] { return lane }
         let number = free.popLast() ?? lanes.count
-        lanes.set(Lane(queue: queue, kind: kind, isExternal: isExternal), at: number)
+        let lane = Lane(queue: queue, kind: kind, demand: demand, isExternal: isExternal)
+        lanes.set(lane, at: number)
         numbers[place] = number
         return number
     }
@@ -167,10 +201,16 @@ struct ReadyLanes: Sendable {
         lanes[number].users -= 1
         guard lanes[number].users == 0 else { return }
         let lane = lanes[number]
-        numbers[Place(queue: lane.queue, kind: lane.kind)] = nil
-        unlist(number)
+        numbers[Place(queue: lane.queue, kind: lane.kind, demand: lane.demand)] = nil
+        lanes[number].heap = Heap()
+        line(up: number)
         if lane.isListed { external.removeAll { $0 == number } }
-        lanes[number] = Lane(queue: lane.queue, kind: lane.kind, isExternal: false)
+        lanes[number] = Lane(
+            queue: lane.queue,
+            kind: lane.kind,
+            demand: lane.demand,
+            isExternal: false
+        )
         free.append(number)
     }
 
@@ -182,13 +222,19 @@ struct ReadyLanes: Sendable {
             return "queues \(queues) are listed as ready, and \(ready) are"
         }
         for lane in lanes.indices {
-            let place = lanes[lane].place
-            guard place != nil || lanes[lane].heap.isEmpty,
-                place.map({ byQueue[lanes[lane].queue].lanes[$0] == lane }) ?? true
-            else { return "lane \(lane) is not where it says it is" }
+            guard lanes[lane].head == lanes[lane].heap.max else {
+                return "lane \(lane) is in line with another entry than its first"
+            }
             guard lanes[lane].isListed == external.contains(lane),
                 !lanes[lane].isExternal || lanes[lane].heap.isEmpty || lanes[lane].isListed
             else { return "an external operation is in a lane that is not listed" }
+        }
+        for queue in byQueue.indices {
+            let heads = byQueue[queue].lanes.compactMap { lanes[$0].head }
+            let listed = lanes.indices.count { lanes[$0].queue == queue && lanes[$0].head != nil }
+            guard heads.count == listed, heads.count == byQueue[queue].lanes.count,
+                zip(heads, heads.dropFirst()).allSatisfy({ $0 > $1 })
+            else { return "the lanes of queue \(queue) are out of line" }
         }
         return nil
     }

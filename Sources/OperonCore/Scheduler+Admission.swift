@@ -8,7 +8,10 @@ extension Scheduler {
         guard !isLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
         ready.unlistEmptyExternals()
+        let before = reservations
+        if !reservations.isEmpty { reservations.removeAll(keepingCapacity: true) }
         guard mayStartSomething else { return armRatesOfExternals() }
+        admissions += 1
         // Admission changes only the share of the queue that it serves. So only that queue is put
         // back in line and all others stay where they are: O(log queues) for each operation,
         // without a walk.
@@ -19,7 +22,7 @@ extension Scheduler {
         }
         var turns = Heap(eligible)
         while let queue = turns.popMin()?.queue {
-            guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else { continue }
+            guard let (lane, worker) = bestPlacement(in: queue, keeping: before) else { continue }
             guard let entry = ready[lane].heap.max else {
                 preconditionFailure("bestPlacement found it there")
             }
@@ -58,34 +61,40 @@ extension Scheduler {
     }
 
     /// The lane whose first operation is the most urgent of those that a worker has room for or
-    /// that need no room.
+    /// that need no room. The first in line that asks for amounts, and that some worker could run,
+    /// reserves a worker if none has room.
     private mutating func bestPlacement(
         in queue: Int,
-        into effects: inout Effects
+        keeping before: [Reservation]
     ) -> (lane: Int, worker: Int?)? {
-        var best: (lane: Int, worker: Int?, entry: ReadyEntry)?
         var place = 0
+        var mayReserve = true
         while place < ready.lanes(of: queue).count {
             let lane = ready.lanes(of: queue)[place]
             visitCount += 1
-            guard let entry = firstAdmissible(in: lane) else {
-                // The last lane takes its index.
-                ready.unlist(lane)
+            if ready[lane].blockedIn == admissions {
+                // It has reserved a worker before, if it could.
+                if reservations.contains(where: { $0.operation == ready[lane].head?.operation }) {
+                    mayReserve = false
+                }
+                place += 1
                 continue
             }
+            let head = ready[lane].head
+            // Emptied, or with a less urgent entry first: another lane is in this place now.
+            guard let entry = firstAdmissible(in: lane), entry == head else { continue }
             place += 1
-            if let best, entry < best.entry { continue }
-            if ready[lane].isExternal {
-                best = (lane, nil, entry)
-                continue
-            }
+            if ready[lane].isExternal { return (lane, nil) }
             guard isConnected, hasRoom(forBytesOf: entry.operation) else { continue }
-            guard
-                let worker = placement(of: demand(of: entry.operation))
-            else { continue }
-            best = (lane, worker, entry)
+            let demand = demand(of: entry.operation)
+            if let worker = placement(of: entry.operation, demand) { return (lane, worker) }
+            ready.block(lane, in: admissions)
+            guard mayReserve, !demands[demand.demand].isBare else { continue }
+            let count = reservations.count
+            reserve(for: entry.operation, demand, keeping: before)
+            if reservations.count > count { mayReserve = false }
         }
-        return best.map { ($0.lane, $0.worker) }
+        return nil
     }
 
     /// Skips entries that are out of date, and sets aside operations that are suspended or parked.
@@ -120,25 +129,6 @@ extension Scheduler {
         return nil
     }
 
-    /// The worker with the most room, or `nil` if none has any. Among equals it is the worker that
-    /// was heard last, because a worker that has died unnoticed is no longer heard.
-    private func placement(of demand: Demand) -> Int? {
-        var best: Int?
-        var mostRoom = Int.min
-        for index in workers.indices where mayHaveRoom(workers[index]) {
-            let room = workers[index].room.freeSlots
-            guard room >= mostRoom, workers[index].accepts(demand),
-                workers[index].room.hasRoom(for: demand.estimate, readAhead)
-            else { continue }
-            if let best, room == mostRoom, workers[index].heardAt <= workers[best].heardAt {
-                continue
-            }
-            best = index
-            mostRoom = room
-        }
-        return best
-    }
-
     /// Whether the worker could take the shortest possible operation.
     func mayHaveRoom(_ worker: WorkerState) -> Bool {
         worker.takesWork && worker.claim?.isOfHello != true && isWithinReach(worker)
@@ -162,12 +152,17 @@ extension Scheduler {
     }
 
     func hasWorkerWithRoom(for operation: OperationID) -> Bool {
-        placement(of: demand(of: operation)) != nil
+        placement(of: operation, demand(of: operation)) != nil
     }
 
     func demand(of operation: OperationID) -> Demand {
         let rule = graphs.rule(of: operation)
-        return Demand(queue: rule.queue, kind: rule.kind, estimate: estimate(operation))
+        return Demand(
+            queue: rule.queue,
+            kind: rule.kind,
+            demand: rule.demand,
+            estimate: estimate(operation)
+        )
     }
 
     /// A single operation always has room, however large.
@@ -186,7 +181,8 @@ extension Scheduler {
     /// `KindState`.
     func estimate(_ operation: OperationID) -> Int64 {
         let rule = graphs.rule(of: operation)
-        return max(rule.estimate ?? kinds[rule.kind].duration ?? .max / 4, estimateMinimum)
+        let known = rule.estimate ?? kinds[rule.kind].duration
+        return max(known ?? Self.unknownEstimate, estimateMinimum)
     }
 
     /// In nanoseconds. Even `nothing` costs its worker some ten microseconds of message handling.
@@ -230,9 +226,11 @@ extension Scheduler {
                 ordinal: graphs[ordinal: operation],
                 worker: worker,
                 sequence: 0,
-                estimate: expected
+                estimate: expected,
+                grantedAt: now.monotonic
             )
         )
+        if !reservations.isEmpty { countAgainstReservation(operation, on: worker) }
         effects.granted(
             id,
             operation,
@@ -244,17 +242,29 @@ extension Scheduler {
 
     /// Stores an attempt in the table and in its worker's list, and takes its resources: a place in
     /// its queue, its bytes, its keys.
-    mutating func store(_ attempt: AttemptState) -> UInt32 {
-        takeRoom(of: attempt)
+    ///
+    /// - Parameter isForced: The worker has the attempt already, with room or without.
+    mutating func store(_ attempt: AttemptState, isForced: Bool = false) -> UInt32 {
+        takeRoom(of: attempt, isForced: isForced)
         if graphs.rule(of: attempt.operation).hasKeys { takeKeys(of: attempt.operation) }
         let place = attempts.insert(attempt)
         graphs[attempt: attempt.operation] = place
         return place
     }
 
-    /// An attempt takes a slot of its worker, a place in its queue and its bytes.
-    mutating func takeRoom(of attempt: AttemptState) {
+    /// An attempt takes a slot and its amounts of its worker, a place in its queue and its bytes.
+    ///
+    /// - Parameter isForced: There may be no room for it.
+    mutating func takeRoom(of attempt: AttemptState, isForced: Bool = false) {
         workers[attempt.worker].room.take(attempt.estimate)
+        let demand = graphs.rule(of: attempt.operation).demand
+        if demand > 0 {
+            let needs = demands[demand].needs
+            if isForced, !workers[attempt.worker].room.has(needs) {
+                workers[attempt.worker].mayBeOver = true
+            }
+            workers[attempt.worker].room.take(needs)
+        }
         queues[queue(of: attempt)].take()
         dispatchedBytes += byteCount(of: attempt.operation)
     }
@@ -262,6 +272,13 @@ extension Scheduler {
     /// Gives back what `takeRoom` took.
     mutating func giveRoom(of attempt: AttemptState) {
         workers[attempt.worker].room.give(attempt.estimate)
+        let demand = graphs.rule(of: attempt.operation).demand
+        if demand > 0 {
+            workers[attempt.worker].room.give(demands[demand].needs)
+            if workers[attempt.worker].mayBeOver {
+                workers[attempt.worker].mayBeOver = workers[attempt.worker].room.isOver
+            }
+        }
         queues[queue(of: attempt)].give()
         dispatchedBytes -= byteCount(of: attempt.operation)
     }

@@ -33,6 +33,14 @@ extension Scheduler {
         case noWorkerForKind(String)
         /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
+        /// No live worker that serves its queue and knows its kind offers enough of all resources
+        /// and has the labels that it asks for.
+        case noWorkerForDemand(ResourceDemand)
+        /// Workers with a free slot could run it, but have not enough left: the resources of which
+        /// each of the first few has too little, and how many more workers there are.
+        case resourcesTaken([Shortage], more: Int)
+        /// This worker has enough left, but is kept for an operation that was first in line.
+        case reserved(Incarnation, for: OperationID)
         /// Every worker that could run it was silent for more than two beats, or the broker
         /// returned a message to it. Not reported while there is no connection.
         case workersSilent
@@ -59,6 +67,23 @@ extension Scheduler {
         case disconnected
         /// The coordinator is shutting down.
         case leaving
+    }
+
+    /// A resource of which a worker has too little left.
+    package struct Shortage: Hashable, Sendable {
+        package let worker: Incarnation
+        package let resource: String
+        /// In the base unit of the resource.
+        package let needed: Int
+        /// In the same unit.
+        package let left: Int
+
+        package init(worker: Incarnation, resource: String, needed: Int, left: Int) {
+            self.worker = worker
+            self.resource = resource
+            self.needed = needed
+            self.left = left
+        }
     }
 
     /// Operations named in one reason.
@@ -171,7 +196,40 @@ extension Scheduler {
         if !isConnected { reasons.append(.disconnected) }
         if let reason = missingWorker(for: operation) { reasons.append(reason) }
         guard reasons.isEmpty else { return reasons }
-        return [hasWorkerWithRoom(for: operation) ? behind(operation, in: graph) : .noFreeSlot]
+        if hasWorkerWithRoom(for: operation) { return [behind(operation, in: graph)] }
+        let demand = demand(of: operation)
+        if let worker = placement(of: operation, demand, reserved: false),
+            let first = reservations.first(where: { $0.worker == worker })
+        {
+            return [.reserved(workers[worker].identity.incarnation, for: first.operation)]
+        }
+        return [shortages(of: demand) ?? .noFreeSlot]
+    }
+
+    /// What workers with a free slot have too little of; `nil`: there is none with a free slot.
+    private func shortages(of demand: Demand) -> Reason? {
+        let needs = demands[demand.demand].needs
+        guard !needs.isEmpty else { return nil }
+        var named: [Shortage] = []
+        var more = 0
+        for worker in workers
+        where worker.takesWork && worker.accepts(demand) && worker.room.freeSlots > 0 {
+            let short = needs.first { worker.room.left(of: $0.resource) < $0.amount }
+            guard let short else { continue }
+            guard named.count < Self.namedInReasonMax else {
+                more += 1
+                continue
+            }
+            named.append(
+                Shortage(
+                    worker: worker.identity.incarnation,
+                    resource: demands.resources[short.resource].name,
+                    needed: short.amount,
+                    left: max(0, worker.room.left(of: short.resource))
+                )
+            )
+        }
+        return named.isEmpty ? nil : .resourcesTaken(named, more: more)
     }
 
     private func missingWorker(for operation: OperationID) -> Reason? {
@@ -180,8 +238,10 @@ extension Scheduler {
         if !alive.contains(where: { $0.knowsKind[demand.kind] }) {
             return .noWorkerForKind(kinds[demand.kind].name)
         }
-        let able = alive.filter { $0.accepts(demand) }
-        if able.isEmpty { return .noWorkerForQueue(queues[demand.queue].name) }
+        let serving = alive.filter { $0.knowsKind[demand.kind] && $0.servesQueue[demand.queue] }
+        if serving.isEmpty { return .noWorkerForQueue(queues[demand.queue].name) }
+        let able = serving.filter { $0.meets[demand.demand] }
+        if able.isEmpty { return .noWorkerForDemand(demands[demand.demand].demand) }
         // Without a connection no worker can be heard.
         return !isConnected || able.contains(where: isWithinReach) ? nil : .workersSilent
     }

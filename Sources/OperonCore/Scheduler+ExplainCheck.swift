@@ -64,14 +64,10 @@ extension Scheduler {
             return kind == kinds[graph.kind(operation.index)].name
                 && !candidates.contains { $0.runsAnyKind || $0.kindNames.contains(kind) }
         case .noWorkerForQueue(let name):
-            return name == queue.name && able(operation).isEmpty
-        case .noFreeSlot:
-            return able(operation).allSatisfy { worker in
-                let held = attempts.all.count {
-                    workers[$0.worker].address == worker.address && !$0.isYielded
-                }
-                return held >= worker.room.slots || worker.claim != nil || !isWithinReach(worker)
-            }
+            return name == queue.name && servers(of: operation).isEmpty
+        case .noWorkerForDemand, .resourcesTaken, .reserved:
+            return isTrueOfDemand(reason, of: operation)
+        case .noFreeSlot: return hasNoFreeSlot(operation)
         case .workersSilent:
             let able = able(operation)
             return !able.isEmpty && !able.contains(where: isWithinReach)
@@ -125,6 +121,33 @@ extension Scheduler {
             && (armed || !isNeeded || isLeaving || !isEnqueued(operation))
     }
 
+    private func isTrueOfDemand(_ reason: Reason, of operation: OperationID) -> Bool {
+        switch reason {
+        case .noWorkerForDemand(let demand):
+            return demand == demandClass(of: operation).demand && !demand.isEmpty
+                && !servers(of: operation).contains { demand.isMet(by: $0.offer) }
+        case .resourcesTaken(let shortages, _):
+            return !shortages.isEmpty && shortages.allSatisfy { isTrue($0, of: operation) }
+        case .reserved(let worker, let first):
+            return first != operation && state(of: first) == .ready
+                && able(operation).contains { $0.identity.incarnation == worker }
+                && able(first).contains { $0.identity.incarnation == worker }
+                && !fitsNow(first, on: worker)
+        case _: return false
+        }
+    }
+
+    private func hasNoFreeSlot(_ operation: OperationID) -> Bool {
+        able(operation).allSatisfy { worker in
+            let held = attempts.all.count {
+                workers[$0.worker].address == worker.address && !$0.isYielded
+            }
+            return held >= worker.room.slots || worker.claim != nil || !isWithinReach(worker)
+                || worker.room.resumingWithNeeds > 0
+                    && !demandClass(of: operation).isBare
+        }
+    }
+
     private func isAwaiting(_ operation: OperationID, _ named: [OperationID], _ more: Int) -> Bool {
         guard let wait = waits[operation] else { return false }
         let left = Set(wait.awaited.filter { outcomeKind(of: $0) == nil })
@@ -141,6 +164,43 @@ extension Scheduler {
     private var candidates: [WorkerState] { workers.filter(\.takesWork) }
 
     private func able(_ operation: OperationID) -> [WorkerState] {
+        let demand = demandClass(of: operation).demand
+        return servers(of: operation).filter { demand.isMet(by: $0.offer) }
+    }
+
+    /// What a worker has left of a resource, counted by the attempts that it owns.
+    private func recomputedLeft(_ resource: String, of worker: Incarnation) -> Int {
+        guard let state = workers.first(where: { $0.identity.incarnation == worker }) else {
+            return 0
+        }
+        let used = attempts.all.reduce(0) { sum, attempt in
+            guard workers[attempt.worker].identity.incarnation == worker,
+                !attempt.isYielded
+            else { return sum }
+            let demand = demandClass(of: attempt.operation).demand
+            return sum + (demand.resources[resource] ?? 0)
+        }
+        return (state.offer.resources[resource] ?? 0) - used
+    }
+
+    private func isTrue(_ shortage: Shortage, of operation: OperationID) -> Bool {
+        let left = recomputedLeft(shortage.resource, of: shortage.worker)
+        return shortage.needed == demandClass(of: operation).demand.resources[shortage.resource]
+            && shortage.left == max(0, left) && left < shortage.needed
+            && able(operation).contains { $0.identity.incarnation == shortage.worker }
+    }
+
+    private func fitsNow(_ operation: OperationID, on worker: Incarnation) -> Bool {
+        guard let index = workerNumbers[worker], workers[index].room.resumingWithNeeds == 0
+        else { return false }
+        let held = attempts.all.count { $0.worker == index && !$0.isYielded }
+        return held < workers[index].room.slots
+            && demandClass(of: operation).demand.resources.all.allSatisfy {
+                recomputedLeft($0.name, of: worker) >= $0.amount
+            }
+    }
+
+    private func servers(of operation: OperationID) -> [WorkerState] {
         let graph = graphs[operation.graph]
         let queue = queues[graph.queue(operation.index)].name
         let kind = kinds[graph.kind(operation.index)].name
@@ -240,6 +300,9 @@ extension Scheduler.Reason {
         case groupLimit
         case noWorkerForKind
         case noWorkerForQueue
+        case noWorkerForDemand
+        case resourcesTaken
+        case reserved
         case workersSilent
         case noFreeSlot
         case behind
@@ -270,6 +333,9 @@ extension Scheduler.Reason {
         case .groupLimit: .groupLimit
         case .noWorkerForKind: .noWorkerForKind
         case .noWorkerForQueue: .noWorkerForQueue
+        case .noWorkerForDemand: .noWorkerForDemand
+        case .resourcesTaken: .resourcesTaken
+        case .reserved: .reserved
         case .workersSilent: .workersSilent
         case .noFreeSlot: .noFreeSlot
         case .behind: .behind

@@ -81,15 +81,19 @@ extension Scheduler {
             self.queueNumbers[$0.name] ?? makeQueue($0.name)
         }
         let kindNumbers = compiled.kinds.map { kindNumber($0) }
+        let demandNumbers = compiled.demands.map { demandNumber($0) }
         return compiled.policies.map { policy in
             let queue = queueNumbers[Int(policy.queue)]
             let kind = kindNumbers[Int(policy.kind)]
+            let demand = demandNumbers[Int(policy.demand)]
             return PolicyRule(
                 queue: queue,
                 kind: kind,
+                demand: demand,
                 lane: ready.number(
                     queue: queue,
                     kind: kind,
+                    demand: demand,
                     isExternal: kinds[kind].isExternal
                 ),
                 estimate: policy.expectedDuration?.nanoseconds,

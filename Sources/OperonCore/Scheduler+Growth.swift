@@ -200,7 +200,13 @@ extension Scheduler {
         var policy = policy
         policy.queue = 0
         policy.kind = 0
-        return GraphGrowth.Place(policy: policy, queue: rule.queue, kind: rule.kind)
+        policy.demand = 0
+        return GraphGrowth.Place(
+            policy: policy,
+            queue: rule.queue,
+            kind: rule.kind,
+            demand: rule.demand
+        )
     }
 }
 

@@ -12,7 +12,7 @@ extension Scheduler {
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
             ?? violatedInvariantOfWaits() ?? violatedInvariantOfTimers()
             ?? violatedInvariantOfGone() ?? violatedInvariantOfExternals()
-            ?? violatedInvariantOfNames()
+            ?? violatedInvariantOfNames() ?? violatedInvariantOfDemands()
     }
 
     /// Traps if `violatedInvariant` finds a violation.

@@ -162,7 +162,7 @@ extension Scheduler {
         attempt.sequence = 0
         attempt.recall = .none
         attempt.isAwaited = false
-        let place = store(attempt)
+        let place = store(attempt, isForced: true)
         let resumed = attempt.hasStarted ? OperationState.executing : .dispatched
         if state(of: operation) != resumed { graphs.move(operation, to: resumed) }
         effects.resumed(attempt.id, operation, on: workers[attempt.worker].identity.incarnation)

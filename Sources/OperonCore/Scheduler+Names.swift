@@ -81,11 +81,13 @@ extension Scheduler {
         workers[worker].kindSet = kindNames
         let runsAny = workers[worker].runsAnyKind
         workers[worker].knowsKind = kinds.map { runsAny || kindNames.contains($0.name) }
+        learnOffer(of: worker)
     }
 
-    /// The number of queues, kinds, keys and lanes that are known at present.
+    /// The number of queues, kinds, keys, lanes and demand classes that are known at present.
     package var nameCount: Int {
         queueNumbers.count + kindNumbers.count + keyNumbers.count + ready.usedCount
+            + demands.usedCount
     }
 
     // MARK: - Use
@@ -100,12 +102,14 @@ extension Scheduler {
         queues[rule.queue].users += 1
         kinds[rule.kind].users += 1
         ready.use(rule.lane)
+        demands.use(rule.demand)
     }
 
     /// A dropped graph names nothing any more: names that nothing else uses are forgotten.
     mutating func releaseNames(of graph: GraphState) {
         for rule in graph.rules {
             ready.release(rule.lane)
+            demands.release(rule.demand)
             queues[rule.queue].users -= 1
             forgetIfUnused(queue: rule.queue)
             kinds[rule.kind].users -= 1

@@ -38,6 +38,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | leases | run from the moment at which the transport is up |
 // | workers | their hellos; until then those with attempts in flight are expected |
 // | `KindState.duration` | measured anew |
+// | `demands`, `WorkerRoom`, `reservations` | the graphs; counted; made by the next admission |
 // | `lostAttempts` | not stored: a worker that was given up before is no longer waited for |
 // | `nextAttemptNumber` | 1, of the new epoch |
 extension Scheduler {
@@ -327,14 +328,15 @@ extension Scheduler {
             ordinal: stored.ordinal,
             worker: expect(stored.worker, at: now),
             sequence: 0,
-            estimate: estimate(operation)
+            estimate: estimate(operation),
+            grantedAt: now.monotonic
         )
         attempt.hasStarted = stored.hasStarted
         if stored.hasStarted {
             let ran = max(.zero, now.wall - (stored.startedAt ?? now.wall))
             attempt.startedAt = now.monotonic - ran
         }
-        _ = store(attempt)
+        _ = store(attempt, isForced: true)
         graphs[operation.graph].operations.restore(
             operation.index,
             as: stored.hasStarted ? .executing : .dispatched

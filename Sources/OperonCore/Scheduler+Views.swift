@@ -139,6 +139,14 @@ extension Scheduler {
         }
     }
 
+    /// What the live workers offer that serve the queue of an operation and know its kind.
+    package func serving(_ operation: OperationID) -> [WorkerOffer] {
+        let demand = demand(of: operation)
+        return workers.filter {
+            $0.takesWork && $0.servesQueue[demand.queue] && $0.knowsKind[demand.kind]
+        }.map(\.offer)
+    }
+
     /// All workers that are alive, or gone and remembered.
     package func workerStatus(at now: Timestamp) -> [WorkerStatus] {
         var executing = [Int](repeating: 0, count: workers.count)
@@ -158,6 +166,8 @@ extension Scheduler {
                 queues: worker.queueNames,
                 kinds: worker.kindNames,
                 runsAnyKind: worker.runsAnyKind,
+                offer: worker.offer,
+                left: resourcesLeft(of: index),
                 silence: now - worker.heardAt
             )
         }
@@ -297,6 +307,9 @@ extension Scheduler {
         package let queues: [String]
         package let kinds: [String]
         package let runsAnyKind: Bool
+        package let offer: WorkerOffer
+        /// What its attempts have left of its resources.
+        package let left: ResourceAmounts
         package let silence: Duration
     }
 }

@@ -136,7 +136,8 @@ extension Scheduler {
     }
 
     private mutating func count(_ change: Int, resuming operation: OperationID) {
-        workers[worker(of: operation)].room.countResuming(change)
+        let hasNeeds = !demandClass(of: operation).isBare
+        workers[worker(of: operation)].room.countResuming(change, hasNeeds: hasNeeds)
         queues[graphs.queue(of: operation)].countResuming(change)
     }
 
@@ -159,6 +160,7 @@ extension Scheduler {
             let queue = graphs.queue(of: operation)
             let worker = worker(of: operation)
             guard workers[worker].room.freeSlots > 0,
+                workers[worker].room.has(demandClass(of: operation).needs),
                 queues[queue].hasRoom || configuration.violation == .resumesBeyondLimit
             else { continue }
             let outcomes = wait.outcomes.map { $0 ?? .skipped }
@@ -203,7 +205,9 @@ extension Scheduler {
         }
         attempts.update(place) { $0.isYielded = false }
         workers[attempt.worker].room.countYielded(-1)
-        if configuration.violation != .keepsSlotOfWaiting { takeRoom(of: attempt) }
+        if configuration.violation != .keepsSlotOfWaiting {
+            takeRoom(of: attempt, isForced: true)
+        }
     }
 
     /// Whether this request is known and waits.

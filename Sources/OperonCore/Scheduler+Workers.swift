@@ -234,6 +234,7 @@ extension Scheduler {
             workerID: hello.worker
         )
         worker.runsAnyKind = hello.runsAnyKind
+        worker.offer = hello.offer
         let index = forgettableWorker() ?? workers.count
         if index == workers.count {
             workers.append(worker)
@@ -254,6 +255,7 @@ extension Scheduler {
         workers[worker].queueNames = hello.queues
         workers[worker].kindNames = hello.kinds
         workers[worker].runsAnyKind = hello.runsAnyKind
+        workers[worker].offer = hello.offer
         learnNames(of: worker)
     }
 
@@ -374,8 +376,12 @@ extension Scheduler {
             guard excess > 0, !free.isEmpty else { return }
             guard let attempt = attempts[place] else { continue }
             let demand = demand(of: attempt.operation)
-            guard let other = free.firstIndex(where: { workers[$0.worker].accepts(demand) })
-            else { continue }
+            let needs = demands[demand.demand].needs
+            let index = free.firstIndex {
+                workers[$0.worker].accepts(demand)
+                    && (needs.isEmpty || fits(needs, on: $0.worker))
+            }
+            guard let other = index else { continue }
             attempts.update(place) { $0.recall = .recall }
             excess -= 1
             free[other].slots -= 1

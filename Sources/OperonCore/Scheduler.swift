@@ -17,6 +17,7 @@ package struct Scheduler: Sendable {
     var kindNumbers: [String: Int] = [:]
     var keys: [KeyState] = []
     var keyNumbers: [String: Int] = [:]
+    var demands = DemandTable()
     var ready = ReadyLanes()
     var names = UnusedNames()
 
@@ -70,6 +71,11 @@ package struct Scheduler: Sendable {
     var hasReopened = false
     /// Reused by `finish`, so that a release allocates no memory.
     var worklist: [(operation: OperationID, outcome: Outcome)] = []
+    /// Workers that are kept for the first operation in line of a queue: see `Reservation`. Made
+    /// anew by each admission; the last ones are kept, so that an operation keeps its worker.
+    var reservations: [Reservation] = []
+    /// Counts admissions that looked for room.
+    var admissions: UInt64 = 0
     /// Operations that will be skipped and that cancel their other dependencies. Empty between
     /// events.
     var doomed: [OperationID] = []

@@ -3,8 +3,8 @@ import OperonModel
 /// What the scheduler knows of one graph, in addition to the compiled graph.
 struct GraphState: Sendable {
     /// Grows with additions. Of a policy that came with an addition, only the fields that its rule
-    /// does not repeat are valid: its queue and its kind are numbers of the addition, not of this
-    /// graph.
+    /// does not repeat are valid: its queue, its kind and its demand are numbers of the addition,
+    /// not of this graph.
     var compiled: CompiledGraph
     /// One rule for each of the graph's policies.
     var rules: [PolicyRule]
@@ -87,6 +87,7 @@ struct GraphGrowth: Sendable {
         var policy: OperationPolicy
         var queue: Int
         var kind: Int
+        var demand: Int
     }
 
     var policies: [Place: UInt32] = [:]
@@ -107,6 +108,8 @@ struct Losses: Sendable {
 struct PolicyRule: Sendable {
     let queue: Int
     let kind: Int
+    /// The demand class.
+    let demand: Int
     let lane: Int
     /// The expected run time in nanoseconds; `nil`: as long as others of its kind.
     let estimate: Int64?
@@ -233,12 +236,19 @@ struct WorkerState: Sendable {
     var kindNames: [String]
     /// It accepts operations of every kind.
     var runsAnyKind = false
+    /// Its resources and labels.
+    var offer = WorkerOffer()
     /// The same names, for lookup.
     var queueSet: Set<String> = []
     var kindSet: Set<String> = []
     /// The same, by the scheduler's numbers, as far as they were known.
     var servesQueue: [Bool] = []
     var knowsKind: [Bool] = []
+    /// Whether its labels meet the demand class, and all that it offers is enough for it.
+    var meets: [Bool] = []
+    /// A wait was withdrawn, or the worker offers less than before: its attempts may have taken
+    /// more than it offers, until the next one ends.
+    var mayBeOver = false
     /// It was welcomed, and its lease has not run out.
     var isAlive = false
     /// It has attempts of a previous epoch, and has not been heard in this one. Its lease runs from
@@ -279,8 +289,10 @@ struct WorkerState: Sendable {
     /// Whether new attempts may be given to it.
     var takesWork: Bool { isAlive && !isDraining && !isAskedToDrain && successor == nil }
 
-    /// Whether it serves the queue and knows the kind.
-    func accepts(_ demand: Demand) -> Bool { servesQueue[demand.queue] && knowsKind[demand.kind] }
+    /// Whether it serves the queue, knows the kind and meets the demand class.
+    func accepts(_ demand: Demand) -> Bool {
+        servesQueue[demand.queue] && knowsKind[demand.kind] && meets[demand.demand]
+    }
 
     /// Whether its silence is watched by a lease.
     var isWatched: Bool { isAlive || isExpected }

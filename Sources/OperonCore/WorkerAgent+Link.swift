@@ -41,6 +41,7 @@ extension WorkerAgent {
             predecessor: configuration.predecessor
         )
         hello.runsAnyKind = configuration.runsAnyKind
+        hello.offer = configuration.offer
         append(.hello(hello), lane: .events, into: &effects)
     }
 

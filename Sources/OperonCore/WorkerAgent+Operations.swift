@@ -61,14 +61,36 @@ extension WorkerAgent {
                 continue
             }
             guard mayStart(at: now, into: &effects) else { return }
+            guard allocate(for: next.attempt, at: now) else { return }
             waiting.removeMax()
             if let operation = held[next.attempt]?.operation, OutputFetcher.isWanted(by: operation)
             {
                 fetchInputs(of: operation, at: now)
             } else {
+                // Nothing, if it has just ended for want of resources.
                 start(next.attempt, at: now, into: &effects)
             }
         }
+    }
+
+    /// Gives the most urgent waiting attempt its resources. `false`: there is not enough left, so
+    /// nothing starts before it. Resources that the worker never has end the attempt.
+    private mutating func allocate(for attempt: AttemptID, at now: Timestamp) -> Bool {
+        guard let operation = held[attempt]?.operation, !operation.resources.isEmpty else {
+            return true
+        }
+        if allocations.give(operation.resources, to: attempt) { return true }
+        guard !allocations.couldEverFit(operation.resources) else { return false }
+        remove(attempt)
+        let asked = ResourceText.text(operation.resources)
+        let error = OperationError.undecodable("it asks for \(asked), which its worker never has")
+        record(
+            .finished(
+                operation.held,
+                AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
+            )
+        )
+        return true
     }
 
     /// Whether the lease allows a start. If not, the waiting attempts are dropped.
@@ -104,7 +126,11 @@ extension WorkerAgent {
             unreportedStarts.append(attempt)
         }
         if holding.operation.exclusiveLease != nil { exclusive.append(attempt) }
-        effects.starts.append(holding.operation)
+        var operation = holding.operation
+        if let allocation = allocations.allocation(of: attempt) {
+            operation.allocation = allocation
+        }
+        effects.starts.append(operation)
     }
 
     /// When the first right to keys ends, minus a second, because the next holder may start right
@@ -160,6 +186,7 @@ extension WorkerAgent {
         held[attempt] = nil
         if !exclusive.isEmpty { exclusive.removeAll { $0 == attempt } }
         fetcher.drop(attempt)
+        allocations.release(attempt)
     }
 
     private mutating func giveBack(_ attempt: AttemptID) {

@@ -70,6 +70,7 @@ extension WorkerAgent {
         tell(open.count - 1)
         guard case .wait = content else { return }
         self.held[attempt]?.state = .yielded
+        allocations.yield(attempt)
         runningCount -= 1
         yieldedCount += 1
     }
@@ -187,9 +188,12 @@ extension WorkerAgent {
     }
 
     /// Resumes operations that have their answers, before anything new starts. Each resumes as soon
-    /// as it has a slot, since another operation may have started in its own.
+    /// as it has a slot and its resources, since another operation may have started with them.
     mutating func resumeYielded(into effects: inout Effects) {
-        while runningCount + fetcher.count < configuration.slots, let next = resuming.popFirst() {
+        while runningCount + fetcher.count < configuration.slots,
+            let next = resuming.first, allocations.canResume(next.attempt)
+        {
+            resuming.removeFirst()
             takeSlot(next.attempt)
             effects.answers.append(next.answer)
         }
@@ -199,6 +203,7 @@ extension WorkerAgent {
         // benign: it has ended, and has given back its resources.
         guard held[attempt]?.state == .yielded else { return }
         held[attempt]?.state = .running
+        allocations.resume(attempt)
         yieldedCount -= 1
         runningCount += 1
     }

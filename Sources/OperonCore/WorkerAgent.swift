@@ -29,6 +29,8 @@ package struct WorkerAgent: Sendable {
     var yieldedCount = 0
     /// Those that have their answer and wait for a slot, in order of arrival.
     var resuming = Deque<(attempt: AttemptID, answer: RequestAnswer)>()
+    /// What running attempts, and those whose inputs are fetched, have of the worker's resources.
+    var allocations: WorkerAllocations
     /// Waiting attempts that have a slot and whose inputs are fetched before they start.
     var fetcher: OutputFetcher
     /// Requests of running operations that have no verdict yet, in the order in which they were
@@ -63,6 +65,7 @@ package struct WorkerAgent: Sendable {
     package init(configuration: Configuration) {
         self.configuration = configuration
         fetcher = OutputFetcher(limits: configuration.limits)
+        allocations = WorkerAllocations(configuration)
     }
 
     /// Handles one event and appends its effects.
@@ -115,6 +118,13 @@ extension WorkerAgent {
         package var kinds: [String]
         /// Whether it accepts operations of every kind, including kinds that are not in `kinds`.
         package var runsAnyKind = false
+        /// The resources and labels that it offers.
+        package var offer = WorkerOffer()
+        /// The processors that it may use, by the kernel's numbers, ascending; empty: operations
+        /// are not bound to processors.
+        package var processors: [Int] = []
+        /// Its graphics processors, as their driver names them: as many as it offers.
+        package var gpus: [String] = []
         /// A start is reported separately after this long. If the attempt ends sooner, start and
         /// end are reported together.
         package var startReportDelay: Duration = .milliseconds(100)

@@ -4,6 +4,8 @@ import OperonModel
 struct Demand: Sendable {
     let queue: Int
     let kind: Int
+    /// The demand class.
+    let demand: Int
     /// The expected run time in nanoseconds.
     let estimate: Int64
 }
@@ -26,9 +28,17 @@ struct WorkerRoom: Sendable {
     private(set) var yielded = 0
     /// How many of those want to go on.
     private(set) var resuming = 0
+    /// How many of those take more than a slot when they go on.
+    private(set) var resumingWithNeeds = 0
     /// The expected run time of the attempts it holds, in nanoseconds. Each counts as a day at
     /// most, so the sum fits.
     private(set) var backlog: Int64 = 0
+    /// What it offers of each resource, by the scheduler's numbers.
+    private var offered: [Int] = []
+    /// What its attempts have taken of each. The sum fits: see `ResourceAmount.amountMax`.
+    private var taken: [Int] = []
+    /// How many of the resources it offers.
+    private(set) var offeredCount = 0
 
     private static let estimateMax: Int64 = 86_400_000_000_000
 
@@ -59,7 +69,10 @@ struct WorkerRoom: Sendable {
 
     mutating func countYielded(_ change: Int) { yielded += change }
 
-    mutating func countResuming(_ change: Int) { resuming += change }
+    mutating func countResuming(_ change: Int, hasNeeds: Bool) {
+        resuming += change
+        if hasNeeds { resumingWithNeeds += change }
+    }
 
     /// Whether an attempt of this length finds a slot, or may be read ahead.
     func hasRoom(for estimate: Int64, _ readAhead: ReadAhead) -> Bool {
@@ -68,5 +81,61 @@ struct WorkerRoom: Sendable {
         guard resuming == 0, held < slots + readAhead.count else { return false }
         let (expected, overflow) = backlog.addingReportingOverflow(estimate)
         return !overflow && expected <= readAhead.nanoseconds * Int64(slots)
+    }
+
+    // MARK: - Amounts
+
+    /// A resource has got this number: the next one, or that of a resource that was forgotten.
+    mutating func set(offered amount: Int, of resource: Int) {
+        while offered.count < resource {
+            offered.append(0)
+            taken.append(0)
+        }
+        if resource < offered.count, offered[resource] > 0 { offeredCount -= 1 }
+        offered.set(amount, at: resource)
+        taken.set(0, at: resource)
+        if amount > 0 { offeredCount += 1 }
+    }
+
+    /// Changes what the worker offers, not what is taken.
+    mutating func offer(_ amount: Int, of resource: Int) {
+        guard resource < offered.count else { return set(offered: amount, of: resource) }
+        if offered[resource] > 0 { offeredCount -= 1 }
+        offered[resource] = amount
+        if amount > 0 { offeredCount += 1 }
+    }
+
+    /// Negative while its attempts have taken more than it offers.
+    func left(of resource: Int) -> Int {
+        resource < offered.count ? offered[resource] - taken[resource] : 0
+    }
+
+    /// Whether its attempts have taken more than it offers.
+    var isOver: Bool { offered.indices.contains { taken[$0] > offered[$0] } }
+
+    mutating func take(_ needs: [DemandClass.Need]) {
+        for need in needs { taken[need.resource] += need.amount }
+    }
+
+    mutating func give(_ needs: [DemandClass.Need]) {
+        for need in needs { taken[need.resource] -= need.amount }
+    }
+
+    func has(_ needs: [DemandClass.Need]) -> Bool {
+        for need in needs {
+            guard left(of: need.resource) >= need.amount else { return false }
+        }
+        return true
+    }
+
+    /// How badly it fits: the smaller of two comes first. First it counts the resources that the
+    /// worker offers and the class does not need: a worker with GPUs is the last for an operation
+    /// that needs none. Then how many operations of the class would still fit in what is left.
+    func waste(_ needs: [DemandClass.Need]) -> (foreign: Int, left: Int) {
+        // Scaled, so that a part of an operation counts. 2⁵⁰ · 2⁸ · 16 resources fit.
+        let rest = needs.reduce(0) { sum, need in
+            sum + ((left(of: need.resource) - need.amount) << 8) / need.amount
+        }
+        return (offeredCount - needs.count, rest)
     }
 }

@@ -473,6 +473,10 @@ struct GraphAssembler {
         case .delay: operation.delay = source.delay
         case .notBefore: operation.notBefore = source.notBefore
         case .deadline: operation.deadline = source.deadline
+        case .resources:
+            if !operation.work.isExternal { operation.resources = source.resources }
+        case .workers:
+            if !operation.work.isExternal { operation.workers = source.workers }
         case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .skip:
             guard case .command(var command) = operation.work else { return }
             apply(key, of: defaults.process, to: &command)

@@ -167,7 +167,31 @@ struct GraphWriter {
         if let delay = operation.delay { text("delay", DurationText.text(delay)) }
         if let moment = operation.notBefore { text("notBefore", DateText.text(moment)) }
         if let moment = operation.deadline { text("deadline", DateText.text(moment)) }
+        if !operation.resources.isEmpty { write(operation.resources) }
+        if !operation.workers.isEmpty { write(operation.workers) }
         if case .command(let command) = operation.work { write(command) }
+    }
+
+    private mutating func write(_ resources: ResourceAmounts) {
+        let amounts = resources.all.map { one in
+            let amount = ResourceText.text(one.amount, of: one.name)
+            let isText = one.name == ResourceAmount.memoryName
+            return JSONText.string(one.name) + ": " + (isText ? JSONText.string(amount) : amount)
+        }
+        raw("resources", "{" + amounts.joined(separator: ", ") + "}")
+    }
+
+    private mutating func write(_ requirements: [WorkerRequirement]) {
+        let items = requirements.map { requirement in
+            let condition =
+                switch requirement.condition {
+                case .oneOf(let values): list(values)
+                case .noneOf(let values): "{\"notIn\": " + list(values) + "}"
+                case .exists(let exists): "{\"exists\": \(exists)}"
+                }
+            return JSONText.string(requirement.label) + ": " + condition
+        }
+        raw("workers", "{" + items.joined(separator: ", ") + "}")
     }
 
     private mutating func write(_ work: Work) {

@@ -24,6 +24,8 @@ enum OperationKey: UInt8, CaseIterable {
     case delay
     case notBefore
     case deadline
+    case resources
+    case workers
     case environment
     case inheritEnvironment
     case directory

@@ -138,6 +138,10 @@ struct OperationReader {
             result.description.cancelSiblings = try fields.bool(node, key.name) ?? false
         case .queue:
             if let name = try fields.name(node, key.name) { result.description.queue = name }
+        case .resources:
+            result.description.resources = try fields.resources(node, key.name) ?? []
+        case .workers:
+            result.description.workers = try fields.requirements(node, key.name) ?? []
         case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .produces,
             .consumes, .skip:
             try readProcess(key, node, into: &result.process)
@@ -314,7 +318,11 @@ struct OperationReader {
             let place = "a registered kind"
             try misplaced(result.keys.intersection([.version]), entries, name, place)
         }
-        if key == .external { return try external(entry.value, result.input) }
+        if key == .external {
+            let place = "what a worker runs"
+            try misplaced(result.keys.intersection([.resources, .workers]), entries, name, place)
+            return try external(entry.value, result.input)
+        }
         if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
         if key == .operation {
             return try registered(entry.value, result.input, version: result.version)

@@ -87,6 +87,12 @@ extension OperationDescription {
         try check("delay", delay)
         try check("expectedDuration", expectedDuration)
         if retry != .never { try checkRetry() }
+        try resources.check(limits, of: "resources of “\(name)”")
+        try WorkerRequirement.check(workers, limits, of: "workers of “\(name)”")
+        if work.isExternal, !resources.isEmpty || !workers.isEmpty {
+            let why = "it is external, so it runs on no worker"
+            throw .invalid(field: "resources or workers of “\(name)”", why: why)
+        }
         switch work {
         case .nothing, .external: break
         case .wait(let duration): try check("wait", duration)

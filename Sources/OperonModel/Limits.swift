@@ -33,6 +33,10 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case keys
     case operationFiles
     case pathBytes
+    case resources
+    case labels
+    case labelValues
+    case demands
 
     /// A description of what it limits.
     public var description: String {
@@ -69,6 +73,10 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .keys: "keys with a limit of their own"
         case .operationFiles: "files that one operation produces and consumes"
         case .pathBytes: "bytes in a path"
+        case .resources: "resources of an operation or a worker"
+        case .labels: "labels of a worker, or requirements of an operation"
+        case .labelValues: "values of one requirement"
+        case .demands: "different combinations of resources and requirements in a graph"
         }
     }
 }
@@ -158,6 +166,15 @@ public struct Limits: Hashable, Sendable {
     public var operationFiles = 10_000
     /// Bytes of the path of one such file: what Linux takes at most.
     public var pathBytes = 4_095
+    /// Resources that one operation asks for, or that one worker offers.
+    public var resources = 16
+    /// Labels that one worker has, or that one operation has requirements on.
+    public var labels = 64
+    /// Values that one requirement on a label lists.
+    public var labelValues = 64
+    /// Different combinations of resources and requirements in one graph. Each costs a lane in each
+    /// of its queues, and a look at each worker.
+    public var demands = 1_000
     /// How long an open graph may be idle before it is closed.
     public var openGraphIdle = Duration.seconds(7 * 86_400)
 

@@ -115,6 +115,8 @@ package struct Hello: Hashable, Sendable {
     package var kinds: [String]
     /// Whether the worker runs any kind, also kinds that are not in `kinds`.
     package var runsAnyKind = false
+    /// Its resources and labels.
+    package var offer = WorkerOffer()
     /// The attempts that the worker holds and that have no final event.
     package var held: [HeldAttempt]
     /// The first event that the worker still holds, and the last event that it has numbered.
@@ -436,6 +438,10 @@ package struct DispatchedOperation: Hashable, Sendable {
     package var exclusiveLease: Duration?
     /// The trace that the operation belongs to, in W3C format; empty: none.
     package var traceParent: String
+    /// What it takes of its worker besides a slot.
+    package var resources: ResourceAmounts = []
+    /// What its worker gave it of that. Not sent: the worker sets it at the start.
+    package var allocation = Allocation()
 
     package init(
         held: HeldAttempt,

@@ -160,6 +160,12 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     /// The operation fails if it has not finished by this time.
     public var deadline: WallTime?
 
+    /// What the operation takes of its worker while it runs, in addition to a slot. The worker must
+    /// have that much left when the operation starts.
+    public var resources: ResourceAmounts = []
+    /// What the labels of its worker must be: all of these. One requirement for each label.
+    public var workers: [WorkerRequirement] = []
+
     /// Creates an operation that does this, with defaults for the rest.
     public init(name: String, work: Work) {
         self.name = name

@@ -249,7 +249,8 @@ package struct ReasonView: Hashable, Sendable, Codable {
     /// Stable: codes are never renamed or removed.
     package static let codes: Set<String> = [
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
-        "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
+        "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue",
+        "noWorkerForResources", "resourcesTaken", "reserved", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
         "leaving", "awaits", "awaitsSlot", "awaitsCompletion", "notYet", "queueRate", "keyRate",
         "groupLimit",
@@ -355,6 +356,21 @@ package struct KeyView: Hashable, Sendable, Codable {
     package static let holdersMax = 100
 }
 
+/// An amount that a worker offers, in whole processors, bytes or units.
+package struct ResourceView: Hashable, Sendable, Codable {
+    package var name: String
+    package var offered: Double
+    package var free: Double
+
+    package init(_ offered: ResourceAmount, left: Int) {
+        let isCPUs = offered.name == ResourceAmount.cpusName
+        let unit = isCPUs ? Double(ResourceAmount.cpuUnit) : 1
+        name = offered.name
+        self.offered = Double(offered.amount) / unit
+        free = Double(left) / unit
+    }
+}
+
 package struct WorkerView: Hashable, Sendable, Codable {
     package var id: String
     package var name: String
@@ -369,6 +385,10 @@ package struct WorkerView: Hashable, Sendable, Codable {
     package var kinds: [String]
     /// Whether the worker runs any other kind as well; `nil`: it does not.
     package var runsAnyKind: Bool?
+    /// What it offers besides slots, and what is left of it; `nil`: nothing.
+    package var resources: [ResourceView]?
+    /// `nil`: it has none.
+    package var labels: [String: String]?
     package var heardSecondsAgo: Double
 
     package init(

@@ -134,6 +134,8 @@ extension ViewText {
             TextTable.Column(title: "WORKER", isFlexible: true),
             TextTable.Column(title: "STATUS"),
             TextTable.Column(title: "BUSY", isRight: true),
+            TextTable.Column(title: "FREE", isFlexible: true, importance: 4),
+            TextTable.Column(title: "LABELS", isFlexible: true, importance: 0),
             TextTable.Column(title: "HOST", isFlexible: true, importance: 4),
             TextTable.Column(title: "QUEUES", isFlexible: true, importance: 3),
             TextTable.Column(title: "KINDS", isFlexible: true, importance: 2),
@@ -144,6 +146,8 @@ extension ViewText {
                 TextTable.Cell(shown(worker.name)),
                 TextTable.Cell(shown(worker.status), worker.status == "alive" ? nil : .attention),
                 TextTable.Cell("\(worker.busySlots)/\(worker.slots)"),
+                TextTable.Cell(shown(Self.resources(of: worker))),
+                TextTable.Cell(shown(Self.labels(of: worker))),
                 TextTable.Cell(shown(worker.host)),
                 TextTable.Cell(shown(worker.queues.joined(separator: ","))),
                 TextTable.Cell(shown(Self.kinds(of: worker))),
@@ -151,6 +155,41 @@ extension ViewText {
             ])
         }
         return table.lines(style: style, width: width)
+    }
+
+    /// What is free of what is offered: `cpus 2/4 memory 3.5GiB/8GiB`.
+    private static func resources(of worker: WorkerView) -> String {
+        (worker.resources ?? []).map { one in
+            "\(one.name) \(amount(one.free, of: one.name))/\(amount(one.offered, of: one.name))"
+        }.joined(separator: " ")
+    }
+
+    private static func amount(_ amount: Double, of name: String) -> String {
+        // What a coordinator says is not trusted, and a Double may be anything.
+        guard amount.isFinite, amount >= 0, amount <= Double(ResourceAmount.amountMax) else {
+            return "?"
+        }
+        if name == ResourceAmount.memoryName { return memory(amount) }
+        let thousandths = Int((amount * 1_000).rounded())
+        return ResourceText.text(thousandths, of: ResourceAmount.cpusName)
+    }
+
+    private static func memory(_ bytes: Double) -> String {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"]
+        var amount = bytes
+        var place = 0
+        while amount >= 1_024, place < units.count - 1 {
+            amount /= 1_024
+            place += 1
+        }
+        let tenths = Int((amount * 10).rounded())
+        let rest = tenths % 10 == 0 ? "" : ".\(tenths % 10)"
+        return "\(tenths / 10)\(rest)\(units[place])"
+    }
+
+    private static func labels(of worker: WorkerView) -> String {
+        (worker.labels ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+            .joined(separator: ",")
     }
 
     private static func kinds(of worker: WorkerView) -> String {

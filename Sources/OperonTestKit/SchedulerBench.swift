@@ -23,6 +23,7 @@ package struct SchedulerBench {
         package var queues: [String]
         package var kinds: [String]
         package var runsAnyKind = false
+        package var offer = WorkerOffer()
         package var nextEvent: UInt64 = 1
         /// Granted, in the order in which it arrived, and without an end.
         package var held: [HeldAttempt] = []
@@ -223,7 +224,8 @@ extension SchedulerBench {
         slots: UInt32 = 1,
         queues: [String] = [],
         kinds: [String] = Work.builtInKinds,
-        runsAnyKind: Bool = false
+        runsAnyKind: Bool = false,
+        offer: WorkerOffer = WorkerOffer()
     ) -> Int {
         let index = workers.count
         workers.append(
@@ -236,7 +238,8 @@ extension SchedulerBench {
                 slots: slots,
                 queues: queues,
                 kinds: kinds,
-                runsAnyKind: runsAnyKind
+                runsAnyKind: runsAnyKind,
+                offer: offer
             )
         )
         hello(from: index)
@@ -275,6 +278,7 @@ extension SchedulerBench {
             predecessor: predecessor
         )
         hello.runsAnyKind = workers[worker].runsAnyKind
+        hello.offer = workers[worker].offer
         send(.hello(hello), from: worker, reign: reign)
     }
 

@@ -172,7 +172,7 @@ extension Simulator {
     }
 
     func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
-        DispatchedOperation(
+        var operation = DispatchedOperation(
             held: grant.held,
             ordinal: grant.ordinal,
             graphName: "simulated",
@@ -188,6 +188,10 @@ extension Simulator {
             announcesStart: grant.announcesStart,
             exclusiveLease: grant.exclusiveLease
         )
+        let graph = scheduler.compiled(grant.held.operation.graph)
+        let policy = graph.policies[Int(graph.policy[Int(grant.held.operation.index)])]
+        operation.resources = SimulatorScenario.demands[Int(policy.demand)].resources
+        return operation
     }
 
     mutating func connectCoordinator() {

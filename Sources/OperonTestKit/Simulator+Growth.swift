@@ -158,6 +158,7 @@ extension Simulator {
             policy.retry = RetryPolicy(limit: scenario.retryLimit, delay: .milliseconds(100))
             if scenario.usesKeys, growth.next() % 4 == 0 { policy.keys = [0] }
             scenario.drawExternal(&policy, from: &outside)
+            scenario.drawDemand(&policy, from: &demands)
             policies.append(policy)
             var others: Set<OperationID> = []
             for _ in 0..<[0, 1, 1, 2, 3][Int(growth.next() % 5)] {
@@ -177,6 +178,7 @@ extension Simulator {
             rank: Array(repeating: 0, count: count)
         )
         graph.outer = outer
+        graph.demands = SimulatorScenario.demands
         return graph
     }
 

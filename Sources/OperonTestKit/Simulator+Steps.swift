@@ -189,6 +189,9 @@ extension Simulator {
             kinds: SimulatorScenario.kinds
         )
         configuration.violation = scenario.violation
+        configuration.offer = scenario.offer(ofWorker: index)
+        let count = configuration.offer.resources[ResourceAmount.gpusName] ?? 0
+        configuration.gpus = (0..<count).map(String.init)
         if workers[index].hasStateDirectory {
             configuration.workerID = "state\(index)"
             configuration.predecessor = workers[index].predecessor

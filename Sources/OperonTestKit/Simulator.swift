@@ -21,6 +21,7 @@ package struct Simulator {
     var inside: SeededGenerator
     var outside: SeededGenerator
     var clocks: SeededGenerator
+    var demands: SeededGenerator
     var returns: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
@@ -78,6 +79,7 @@ package struct Simulator {
         growth = SeededGenerator(seed: seed ^ 0x6164_6469_7469_6f6e)
         inside = SeededGenerator(seed: seed ^ 0x7769_7468_696e_0000)
         outside = SeededGenerator(seed: seed ^ 0x6f75_7473_6964_6500)
+        demands = SeededGenerator(seed: seed ^ 0x6465_6d61_6e64_7300)
         clocks = SeededGenerator(seed: seed ^ 0x636c_6f63_6b73_0000)
         returns = SeededGenerator(seed: seed ^ 0x7265_7475_726e_7300)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
@@ -115,6 +117,7 @@ package struct Simulator {
         var waiting = SeededGenerator(seed: seed ^ 0x6177_6169_7400_0000)
         if waiting.next() % 3 == 0 { scenario.waiting = 0.1 + waiting.fraction() * 0.5 }
         scenario.drawKeys(from: seed)
+        scenario.drawResources(from: seed)
         var outside = SeededGenerator(seed: seed ^ 0x6170_7072_6f76_616c)
         if outside.next() % 3 == 0 { scenario.external = 0.1 + outside.fraction() * 0.4 }
         var pausing = SeededGenerator(seed: seed ^ 0x6e6f_7420_7965_7400)
@@ -274,6 +277,7 @@ extension Simulator {
             graph = scenario.completedOutside(graph, with: &outside)
             at(now + .seconds(1), .completeSome)
         }
+        if scenario.asking > 0 { graph = scenario.demanding(graph, with: &demands) }
         self.graph = graph
         ledger.topology = graph.topology
         ledger.kept.limit = scenario.queueLimit

@@ -64,6 +64,8 @@ package struct SimulatorScenario: Sendable {
     package var external = 0.0
     /// Probability that an attempt gives its place back, to be tried again after a pause.
     package var notYet = 0.0
+    /// Probability that an operation asks for resources or labels.
+    package var asking = 0.0
     /// Probability that an operation has a date before which it may not start, and one by which it
     /// must have ended.
     package var dates = 0.0
@@ -194,7 +196,7 @@ package struct SimulatorScenario: Sendable {
         }
     }
 
-    private func changed(
+    func changed(
         _ graph: CompiledGraph,
         _ change: (inout OperationPolicy) -> Void
     ) -> CompiledGraph {
@@ -215,6 +217,7 @@ package struct SimulatorScenario: Sendable {
         )
         changed.keyLimits = graph.keyLimits
         if hasGroup { changed.limitInFlight(1, to: Self.groupLimit) }
+        changed.demands = graph.demands
         return changed
     }
 
@@ -261,6 +264,7 @@ package struct SimulatorScenario: Sendable {
         var key = KeySettings(name: "key", limit: keyLimit)
         if operations % 6 == 1 { key.rate = StartRate(3, burst: 1) }
         if key != KeySettings(name: "key") { graph.keyLimits = [key] }
+        graph.demands = Self.demands
         return graph
     }
 

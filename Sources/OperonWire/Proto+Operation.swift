@@ -53,6 +53,7 @@ extension ProtoDispatchedOperation {
         isRepeat = operation.isRepeat
         traceParent = operation.traceParent
         if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
+        resources = operation.resources.all.map { ProtoResourceAmount($0) }
         if !operation.inputs.isEmpty {
             let packed = PackedInputs(operation.inputs)
             inputs = packed.entries
@@ -123,6 +124,7 @@ extension DispatchedOperation {
             )
         )
         isRepeat = proto.isRepeat
+        resources = try ResourceAmounts(proto.resources, "operation.resources", limits)
     }
 }
 

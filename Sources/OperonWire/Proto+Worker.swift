@@ -50,6 +50,13 @@ extension ProtoHello {
         queues = hello.queues
         kinds = hello.kinds
         runsAnyKind = hello.runsAnyKind
+        resources = hello.offer.resources.all.map { ProtoResourceAmount($0) }
+        labels = hello.offer.labels.map { label in
+            var proto = ProtoWorkerLabel()
+            proto.name = label.name
+            proto.value = label.value
+            return proto
+        }
         held = hello.held.map { ProtoHeldAttempt($0) }
         firstEvent = hello.firstEvent
         lastEvent = hello.lastEvent
@@ -98,6 +105,13 @@ extension Hello {
             predecessor: proto.predecessor == 0 ? nil : Incarnation(rawValue: proto.predecessor)
         )
         runsAnyKind = proto.runsAnyKind
+        offer.resources = try ResourceAmounts(proto.resources, "hello.resources", limits)
+        offer.labels = proto.labels.map { WorkerLabel($0.name, $0.value) }
+        do throws(Refusal) {
+            try offer.check(limits)
+        } catch {
+            throw .invalid("hello.labels", "\(error)")
+        }
     }
 }
 

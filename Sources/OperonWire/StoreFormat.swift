@@ -232,6 +232,8 @@ extension ProtoStoredOperation {
             inFlight.group = limit.group
             inFlight.limit = UInt64(limit.limit)
         }
+        resources = operation.resources.all.map { ProtoResourceAmount($0) }
+        workers = operation.workers.map { ProtoStoredRequirement($0) }
         if let delay = operation.delay { delayNanoseconds = delay.nanoseconds }
         if let time = operation.notBefore { notBeforeNanoseconds = time.nanosecondsSince1970 }
         if let time = operation.deadline { deadlineNanoseconds = time.nanosecondsSince1970 }
@@ -281,6 +283,12 @@ extension OperationDescription {
                 throw .invalid("operation.in_flight", "is \(proto.inFlight.limit)")
             }
             inFlight = InFlightLimit(group: proto.inFlight.group, limit: limit)
+        }
+        if !proto.resources.isEmpty {
+            resources = try ResourceAmounts(proto.resources, "operation.resources", Limits())
+        }
+        workers = try proto.workers.map { requirement throws(WireError) in
+            try WorkerRequirement(requirement)
         }
         if proto.hasDelayNanoseconds { delay = .nanoseconds(proto.delayNanoseconds) }
         if proto.hasNotBeforeNanoseconds {

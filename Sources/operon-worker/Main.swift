@@ -41,6 +41,8 @@ struct OperonWorker: AsyncParsableCommand {
     @Option(help: "Serve only these queues, separated by commas. Default: all.")
     var queues: String?
 
+    @OptionGroup var offer: OfferArguments
+
     @Option(help: "When draining: seconds that running operations have to finish.")
     var drainTimeout: Double = 30
 
@@ -131,6 +133,8 @@ struct OperonWorker: AsyncParsableCommand {
             report: say
         )
         configuration.name = name
+        configuration.resources = offer.amounts
+        configuration.labels = offer.workerLabels
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
         // systemd separates several directories by colons; the first one is for the worker.

@@ -158,6 +158,11 @@ struct ExplainTests {
         look(bench, .awaitsSlot, "waits")
         try bench.submit([OperationDescription(name: "approve", work: .external(input: .empty))])
         look(bench, .awaitsCompletion, "approve")
+
+        bench = try Self.shortBench()
+        look(bench, .noWorkerForDemand, "huge")
+        look(bench, .resourcesTaken, "large")
+        look(bench, .reserved, "small")
         #expect(met == Set(Scheduler.Reason.Kind.allCases))
     }
 
@@ -176,6 +181,21 @@ struct ExplainTests {
             },
             queues: [rated],
             keys: [key]
+        )
+        return bench
+    }
+
+    /// One GPU is left of two, and kept for an operation that needs both.
+    private static func shortBench() throws -> SchedulerBench {
+        var bench = SchedulerBench()
+        bench.join(slots: 8, offer: WorkerOffer(resources: [.gpus(2)]))
+        try bench.submit(
+            [("runs", 1), ("huge", 3), ("large", 2), ("small", 1)].map { name, count in
+                .nothing(name) {
+                    $0.resources = [.gpus(count)]
+                    $0.expectedDuration = .seconds(name == "small" ? 90 : 60)
+                }
+            }
         )
         return bench
     }

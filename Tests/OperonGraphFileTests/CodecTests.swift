@@ -141,6 +141,17 @@ private enum AnyGraph {
             operation.dependencies = names.prefix(index).filter { _ in chance(2, &random) }
                 .map { DependencyDescription($0, some(DependencyCondition.allCases, &random)) }
             operation.cancelSiblings = chance(4, &random)
+            if !operation.work.isExternal {
+                if chance(3, &random) {
+                    operation.resources = [.cpus(0.25), .memory(bytes: 1 << 30), .gpus(2)]
+                }
+                if chance(3, &random) {
+                    operation.workers = [
+                        .equals("region", "eu"), WorkerRequirement("disk", .exists(false)),
+                        WorkerRequirement("zone", .noneOf(["a", "true", "5"])),
+                    ]
+                }
+            }
             fill(&operation, &random)
             graph.operations.append(operation)
         }

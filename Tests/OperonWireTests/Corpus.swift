@@ -308,6 +308,19 @@ enum Corpus {
                 }()
             )
         ),
+        CorpusCase(
+            "hello-resources",
+            worker: .hello(
+                {
+                    var hello = Samples.hello
+                    hello.offer = WorkerOffer(
+                        resources: [.cpus(3.5), .memory(bytes: 8 << 30), .gpus(2)],
+                        labels: [WorkerLabel("arch", "x86_64"), WorkerLabel("region", "eu")]
+                    )
+                    return hello
+                }()
+            )
+        ),
         CorpusCase("events-returned", worker: Samples.events(.returned(Samples.held))),
         CorpusCase(
             "events-mixed",

@@ -237,6 +237,12 @@ struct MessageGenerator {
             predecessor: below(2) == 0 ? nil : Incarnation(rawValue: positive())
         )
         hello.runsAnyKind = below(2) == 0
+        if below(2) == 0 {
+            hello.offer = WorkerOffer(
+                resources: [.cpus(Double(1 + below(64))), .gpus(1 + below(8))],
+                labels: [WorkerLabel("region", "eu"), WorkerLabel("zone", "\(below(9))")]
+            )
+        }
         return hello
     }
 

@@ -1,6 +1,7 @@
 #ifndef OPERON_PROCESS_H
 #define OPERON_PROCESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 // Swift's Glibc module does not have it.
 #include <sys/eventfd.h>
@@ -57,6 +58,10 @@ typedef struct operon_process_request {
     /// Seconds of CPU time until SIGXCPU and until SIGKILL (RLIMIT_CPU); 0: as the parent.
     uint64_t cpu_seconds;
     uint64_t cpu_seconds_at_most;
+    /// Bits of the processors that it may use, and how many words of 64 there are; 0: those of the
+    /// parent.
+    const uint64_t *processors;
+    size_t processor_words;
     /// NULL, or where the start is noted, with its descriptor -1.
     operon_process_progress *progress;
 } operon_process_request;
@@ -219,6 +224,9 @@ void operon_process_give_back_memory(void);
 
 /// How many processors this process may run on.
 int operon_process_processors(void);
+
+/// Writes the numbers of these processors, ascending, at most `count`. How many were written.
+int operon_process_processor_numbers(int *numbers, int count);
 
 /// Removes a file, or a directory with all that is in it, without following links. What cannot be
 /// removed stays.

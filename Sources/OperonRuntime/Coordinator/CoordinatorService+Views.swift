@@ -444,6 +444,15 @@ extension CoordinatorService {
                 heardSecondsAgo: max(0, worker.silence.seconds)
             )
             if worker.runsAnyKind { view.runsAnyKind = true }
+            if !worker.offer.resources.isEmpty {
+                view.resources = worker.offer.resources.all.map { offered in
+                    ResourceView(offered, left: worker.left[offered.name] ?? 0)
+                }
+            }
+            if !worker.offer.labels.isEmpty {
+                let pairs = worker.offer.labels.map { ($0.name, $0.value) }
+                view.labels = Dictionary(pairs) { first, _ in first }
+            }
             return view
         }.sorted { ($0.name, $0.id) < ($1.name, $1.id) }
     }

@@ -238,6 +238,7 @@ struct GraphContents: Sendable {
                 traceParent: traceParent
             )
             dispatched.isRepeat = grant.isRepeat
+            dispatched.resources = operation.resources
             return dispatched
         }
         return (dispatched, dependencies)

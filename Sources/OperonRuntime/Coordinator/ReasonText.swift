@@ -36,6 +36,9 @@ extension CoordinatorService {
             return missing("noWorkerForQueue", "knows its kind and serves queue “\(queue)”") {
                 $0.queues.isEmpty || $0.queues.contains(queue)
             }
+        case .noWorkerForDemand(let demand): return unmet(demand, of: operation)
+        case .resourcesTaken(let shortages, let more): return taken(shortages, more)
+        case .reserved(let worker, let first): return reserved(worker, for: first)
         case .workersSilent:
             let text = "Every worker that can run it is silent or cannot be reached."
             return ReasonView(code: "noFreeSlot", text: text)
@@ -51,20 +54,15 @@ extension CoordinatorService {
         case .leaving:
             return ReasonView(code: "leaving", text: "The coordinator is shutting down.")
         case .dispatchedBytes(let bytes, let maximum):
-            return ReasonView(
-                code: "dispatchedBytes",
-                text: "Dispatched operations take \(bytes) of \(maximum) bytes: "
-                    + "some must finish first."
-            )
+            let text = "Dispatched operations take \(bytes) of \(maximum) bytes: "
+            return ReasonView(code: "dispatchedBytes", text: text + "some must finish first.")
         case .awaits(let operations, let more):
             let free = "; others may use its slot meanwhile."
             return listed("awaits", "It has started, and waits for ", operations, more, free)
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion(let attempt):
-            return ReasonView(
-                code: "awaitsCompletion",
-                text: "It is external: attempt \(attempt) waits for “operon complete”."
-            )
+            let text = "It is external: attempt \(attempt) waits for “operon complete”."
+            return ReasonView(code: "awaitsCompletion", text: text)
         case .disconnected:
             let text = "The coordinator has no connection to its broker."
             return ReasonView(code: "disconnected", text: text)
@@ -104,6 +102,43 @@ extension CoordinatorService {
             text = "No worker \(what): start one that does."
         }
         return ReasonView(code: code, text: text)
+    }
+
+    /// What the worker that comes closest lacks.
+    private func unmet(_ demand: ResourceDemand, of operation: OperationID) -> ReasonView {
+        let closest = scheduler.serving(operation).map { demand.unmet(by: $0) }
+            .min { $0.count < $1.count }
+        let lacks = closest.map { $0.joined(separator: "; ") } ?? "there is no worker"
+        return ReasonView(
+            code: "noWorkerForResources",
+            text: "No worker could ever run it: \(lacks). Start a worker that offers this."
+        )
+    }
+
+    private func reserved(_ worker: Incarnation, for first: OperationID) -> ReasonView {
+        let first = name(of: first)
+        var view = ReasonView(
+            code: "reserved",
+            text:
+                "Worker “\(name(of: worker))” is kept for “\(first.name)”, which is first in line; "
+                + "this operation may not end before that can start."
+        )
+        view.operations = [first]
+        return view
+    }
+
+    private func taken(_ shortages: [Scheduler.Shortage], _ more: Int) -> ReasonView {
+        var clauses = shortages.map { one in
+            let needed = ResourceText.text(one.needed, of: one.resource)
+            let left = ResourceText.text(one.left, of: one.resource)
+            return "worker “\(name(of: one.worker))” has \(left) \(one.resource) left of the "
+                + "\(needed) that it needs"
+        }
+        if more > 0 { clauses.append("\(more) more workers have too little") }
+        return ReasonView(
+            code: "resourcesTaken",
+            text: "Other operations have what it needs: \(clauses.joined(separator: "; "))."
+        )
     }
 
     private func limited(

@@ -14,6 +14,8 @@ package struct ProcessContext: Hashable, Sendable {
     package var environmentAdditions: [String: String]
     /// An earlier attempt may have started, and may have left files that it had not finished.
     package var isRepeat = false
+    /// The processors that it may use; empty: those of the worker.
+    package var processors: [Int] = []
     /// Added to the worker's niceness.
     package var niceness: Int32
     /// `TRACEPARENT`: the trace that the attempt belongs to; empty: none.
@@ -56,6 +58,8 @@ package struct ProcessContext: Hashable, Sendable {
         )
         traceParent = operation.traceParent
         isRepeat = operation.isRepeat
+        environmentAdditions = operation.allocation.variables
+        processors = operation.allocation.processors
     }
 }
 

@@ -7,13 +7,24 @@ struct ProcessLimits: Hashable, Sendable {
     let cpuSeconds: UInt64
     /// The CPU time after which a process that handles SIGXCPU is killed.
     let cpuSecondsAtMost: UInt64
+    /// The processors that it may use, as bits in words of 64; empty: those of the worker.
+    let processors: [UInt64]
 
-    init(_ command: CommandDescription) {
+    init(_ command: CommandDescription, processors numbers: [Int] = []) {
+        var words: [UInt64] = []
+        for number in numbers where (0..<Self.processorsMax).contains(number) {
+            while words.count <= number / 64 { words.append(0) }
+            words[number / 64] |= 1 << UInt64(number % 64)
+        }
+        processors = words
         memory = command.memory.map { UInt64(max(1, $0)) } ?? 0
         cpuSeconds = command.cpuTime.map { max(1, Self.wholeSeconds($0)) } ?? 0
         cpuSecondsAtMost =
             cpuSeconds == 0 ? 0 : cpuSeconds + max(1, Self.wholeSeconds(command.grace))
     }
+
+    /// As many as the C library's `cpu_set_t` holds.
+    static let processorsMax = 1_024
 
     private static func wholeSeconds(_ duration: Duration) -> UInt64 {
         let (seconds, attoseconds) = duration.components

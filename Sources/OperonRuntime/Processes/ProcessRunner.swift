@@ -230,7 +230,7 @@ extension ProcessRunner {
                 niceness: context.niceness,
                 timeout: context.timeout,
                 grace: command.grace,
-                limits: ProcessLimits(command),
+                limits: ProcessLimits(command, processors: context.processors),
                 logBytes: context.limits.logBytes,
                 outputPath: attempt.output,
                 stopSignal: stop,

@@ -187,7 +187,11 @@ struct ProcessSpawn: Sendable {
         unsafe described.cpu_seconds = request.limits.cpuSeconds
         unsafe described.cpu_seconds_at_most = request.limits.cpuSecondsAtMost
         unsafe described.progress = progress.noted
-        return unsafe operon_process_spawn(&described)
+        return unsafe request.limits.processors.withUnsafeBufferPointer { words in
+            unsafe described.processors = words.baseAddress
+            unsafe described.processor_words = words.count
+            return unsafe operon_process_spawn(&described)
+        }
     }
 
     /// Starts one of Operon's own programs, which shares standard output and error; `nil` if that

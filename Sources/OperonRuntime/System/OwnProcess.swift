@@ -43,6 +43,13 @@ package enum OwnProcess {
         max(1, Int(operon_process_processors()))
     }
 
+    /// The numbers of these processors, ascending; empty if the kernel does not tell.
+    static var processors: [Int] {
+        var numbers = [Int32](repeating: 0, count: ProcessLimits.processorsMax)
+        let count = unsafe operon_process_processor_numbers(&numbers, Int32(numbers.count))
+        return numbers.prefix(max(0, Int(count))).map { Int($0) }
+    }
+
     /// The current environment variables.
     package static var environment: [String: String] {
         var environment: [String: String] = [:]

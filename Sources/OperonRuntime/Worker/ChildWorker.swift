@@ -150,7 +150,7 @@ extension ProcessRunner {
                 output: Payload(contentType: Wire.contentType, bytes: request)
             )
         ]
-        context.environmentAdditions = variables
+        context.environmentAdditions.merge(variables) { _, new in new }
         context.environmentAdditions[ChildConversation.marker] = String(OwnProcess.id)
         // The limit applies to the output; the file has a message around it, in base64.
         let resultBytes = limits.payloadBytes + ChildConversation.overheadBytes

@@ -159,7 +159,7 @@ final class OperationExecutor: Sendable {
             let logs = logContinuation
             let held = operation.held
             var context = ProcessContext(operation, limits: limits)
-            context.environmentAdditions = socketVariables(of: held.attempt)
+            context.environmentAdditions.merge(socketVariables(of: held.attempt)) { _, new in new }
             let result = await processes.run(
                 command,
                 attempt: context,

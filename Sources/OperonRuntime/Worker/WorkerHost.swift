@@ -15,6 +15,10 @@ package struct WorkerHost: Sendable {
         package var kinds = RegisteredKinds.none
         /// The queues that it serves; empty: all.
         package var queues: [String] = []
+        /// What it offers instead of what its machine has, or besides it.
+        package var resources: ResourceAmounts = []
+        /// Its labels besides `arch`, `host` and `os`, or instead of them.
+        package var labels: [WorkerLabel] = []
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
         /// this one leaves running; `nil`: nowhere.
         package var stateDirectory: String?
@@ -95,6 +99,13 @@ package struct WorkerHost: Sendable {
         )
         agent.queues = configuration.queues
         agent.runsAnyKind = kinds.areLookedUp
+        let machine = Machine(environment: configuration.environment)
+        agent.offer = machine.offer(
+            resources: configuration.resources,
+            labels: configuration.labels
+        )
+        agent.processors = machine.processors
+        agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
         agent.workerID = state?.worker ?? ""
         agent.predecessor = state?.predecessor
         agent.drainTimeout = drainTimeout

@@ -568,6 +568,46 @@ nonisolated struct ProtoHello: Sendable {
   /// It knows any kind, also those that are not among kinds.
   var runsAnyKind: Bool = false
 
+  /// What operations may take of it besides slots. Sorted by name, no name twice.
+  var resources: [ProtoResourceAmount] = []
+
+  /// Sorted by name, no name twice.
+  var labels: [ProtoWorkerLabel] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// How much of a resource.
+nonisolated struct ProtoResourceAmount: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 1 to 64 letters, digits, ".", "_", "-" and "/". "cpus", "memory" and "gpus" have a meaning.
+  var name: String = String()
+
+  /// Thousandths of "cpus", bytes of "memory", else whole units. From 1 to 2^50.
+  var amount: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// A property that operations may ask for.
+nonisolated struct ProtoWorkerLabel: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// As that of a resource.
+  var name: String = String()
+
+  /// 1 to 256 bytes.
+  var value: String = String()
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1387,6 +1427,12 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
   var isRepeat: Bool {
     get {_storage._isRepeat}
     set {_uniqueStorage()._isRepeat = newValue}
+  }
+
+  /// What it takes of the worker besides a slot. Sorted by name, no name twice.
+  var resources: [ProtoResourceAmount] {
+    get {_storage._resources}
+    set {_uniqueStorage()._resources = newValue}
   }
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2785,7 +2831,7 @@ nonisolated extension ProtoPayload: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{4}\u{4}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{c}\u{a}\u{3}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2802,10 +2848,12 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 7: try { try decoder.decodeSingularUInt64Field(value: &self.firstEvent) }()
       case 8: try { try decoder.decodeSingularUInt64Field(value: &self.lastEvent) }()
       case 9: try { try decoder.decodeSingularBoolField(value: &self.isDraining) }()
+      case 11: try { try decoder.decodeRepeatedMessageField(value: &self.resources) }()
       case 13: try { try decoder.decodeSingularInt64Field(value: &self.sentAtNanoseconds) }()
       case 14: try { try decoder.decodeSingularStringField(value: &self.worker) }()
       case 15: try { try decoder.decodeSingularFixed64Field(value: &self.predecessor) }()
       case 16: try { try decoder.decodeSingularBoolField(value: &self.runsAnyKind) }()
+      case 22: try { try decoder.decodeRepeatedMessageField(value: &self.labels) }()
       default: break
       }
     }
@@ -2839,6 +2887,9 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.isDraining != false {
       try visitor.visitSingularBoolField(value: self.isDraining, fieldNumber: 9)
     }
+    if !self.resources.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.resources, fieldNumber: 11)
+    }
     if self.sentAtNanoseconds != 0 {
       try visitor.visitSingularInt64Field(value: self.sentAtNanoseconds, fieldNumber: 13)
     }
@@ -2850,6 +2901,9 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     }
     if self.runsAnyKind != false {
       try visitor.visitSingularBoolField(value: self.runsAnyKind, fieldNumber: 16)
+    }
+    if !self.labels.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.labels, fieldNumber: 22)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2868,6 +2922,78 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.worker != rhs.worker {return false}
     if lhs.predecessor != rhs.predecessor {return false}
     if lhs.runsAnyKind != rhs.runsAnyKind {return false}
+    if lhs.resources != rhs.resources {return false}
+    if lhs.labels != rhs.labels {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoResourceAmount: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ResourceAmount"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}amount\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.amount) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    if self.amount != 0 {
+      try visitor.visitSingularUInt64Field(value: self.amount, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoResourceAmount, rhs: ProtoResourceAmount) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs.amount != rhs.amount {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWorkerLabel: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WorkerLabel"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}value\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.value) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    if !self.value.isEmpty {
+      try visitor.visitSingularStringField(value: self.value, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWorkerLabel, rhs: ProtoWorkerLabel) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs.value != rhs.value {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3964,7 +4090,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{4}\u{9}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{8}\u{c}\u{1e}\u{2}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{2}\u{5}resources\0\u{4}\u{4}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{4}\u{c}\u{19}\u{3}\u{c}\u{1e}\u{2}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -3984,6 +4110,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
     var _traceParent: String = String()
     var _withoutOutput: Data = Data()
     var _isRepeat: Bool = false
+    var _resources: [ProtoResourceAmount] = []
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -4011,6 +4138,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       _traceParent = source._traceParent
       _withoutOutput = source._withoutOutput
       _isRepeat = source._isRepeat
+      _resources = source._resources
     }
   }
 
@@ -4090,6 +4218,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         case 17: try { try decoder.decodeSingularBoolField(value: &_storage._isIsolated) }()
         case 18: try { try decoder.decodeSingularBoolField(value: &_storage._announcesStart) }()
         case 19: try { try decoder.decodeSingularBoolField(value: &_storage._isRepeat) }()
+        case 24: try { try decoder.decodeRepeatedMessageField(value: &_storage._resources) }()
         case 28: try { try decoder.decodeSingularStringField(value: &_storage._traceParent) }()
         case 29: try { try decoder.decodeSingularBytesField(value: &_storage._withoutOutput) }()
         default: break
@@ -4165,6 +4294,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       if _storage._isRepeat != false {
         try visitor.visitSingularBoolField(value: _storage._isRepeat, fieldNumber: 19)
       }
+      if !_storage._resources.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._resources, fieldNumber: 24)
+      }
       if !_storage._traceParent.isEmpty {
         try visitor.visitSingularStringField(value: _storage._traceParent, fieldNumber: 28)
       }
@@ -4197,6 +4329,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         if _storage._traceParent != rhs_storage._traceParent {return false}
         if _storage._withoutOutput != rhs_storage._withoutOutput {return false}
         if _storage._isRepeat != rhs_storage._isRepeat {return false}
+        if _storage._resources != rhs_storage._resources {return false}
         return true
       }
       if !storagesAreEqual {return false}

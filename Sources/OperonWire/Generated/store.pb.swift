@@ -316,6 +316,18 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
   /// Clears the value of `inFlight`. Subsequent reads from it will return its default value.
   mutating func clearInFlight() {_uniqueStorage()._inFlight = nil}
 
+  /// What it takes of its worker besides a slot. Sorted by name, no name twice.
+  var resources: [ProtoResourceAmount] {
+    get {_storage._resources}
+    set {_uniqueStorage()._resources = newValue}
+  }
+
+  /// What the labels of its worker must be.
+  var workers: [ProtoStoredRequirement] {
+    get {_storage._workers}
+    set {_uniqueStorage()._workers = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -342,6 +354,24 @@ nonisolated struct ProtoStoredInFlight: Sendable {
   var group: String = String()
 
   var limit: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// What a label of a worker must be.
+nonisolated struct ProtoStoredRequirement: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var label: String = String()
+
+  /// 0 one of the values, 1 none of the values, 2 there with any value, 3 not there.
+  var condition: UInt32 = 0
+
+  var values: [String] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -727,7 +757,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0\u{2}\u{5}resources\0\u{1}workers\0")
 
   fileprivate class _StorageClass {
     var _name: String = String()
@@ -746,6 +776,8 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
     var _deadlineNanoseconds: Int64? = nil
     var _cancelSiblings: Bool = false
     var _inFlight: ProtoStoredInFlight? = nil
+    var _resources: [ProtoResourceAmount] = []
+    var _workers: [ProtoStoredRequirement] = []
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -772,6 +804,8 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       _deadlineNanoseconds = source._deadlineNanoseconds
       _cancelSiblings = source._cancelSiblings
       _inFlight = source._inFlight
+      _resources = source._resources
+      _workers = source._workers
     }
   }
 
@@ -865,6 +899,8 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         }()
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._cancelSiblings) }()
         case 21: try { try decoder.decodeSingularMessageField(value: &_storage._inFlight) }()
+        case 26: try { try decoder.decodeRepeatedMessageField(value: &_storage._resources) }()
+        case 27: try { try decoder.decodeRepeatedMessageField(value: &_storage._workers) }()
         default: break
         }
       }
@@ -944,6 +980,12 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       try { if let v = _storage._inFlight {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 21)
       } }()
+      if !_storage._resources.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._resources, fieldNumber: 26)
+      }
+      if !_storage._workers.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._workers, fieldNumber: 27)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -969,6 +1011,8 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         if _storage._deadlineNanoseconds != rhs_storage._deadlineNanoseconds {return false}
         if _storage._cancelSiblings != rhs_storage._cancelSiblings {return false}
         if _storage._inFlight != rhs_storage._inFlight {return false}
+        if _storage._resources != rhs_storage._resources {return false}
+        if _storage._workers != rhs_storage._workers {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -1008,6 +1052,46 @@ nonisolated extension ProtoStoredInFlight: SwiftProtobuf.Message, SwiftProtobuf.
   static func ==(lhs: ProtoStoredInFlight, rhs: ProtoStoredInFlight) -> Bool {
     if lhs.group != rhs.group {return false}
     if lhs.limit != rhs.limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoStoredRequirement: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredRequirement"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}label\0\u{1}condition\0\u{1}values\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.label) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.condition) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.values) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.label.isEmpty {
+      try visitor.visitSingularStringField(value: self.label, fieldNumber: 1)
+    }
+    if self.condition != 0 {
+      try visitor.visitSingularUInt32Field(value: self.condition, fieldNumber: 2)
+    }
+    if !self.values.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.values, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoStoredRequirement, rhs: ProtoStoredRequirement) -> Bool {
+    if lhs.label != rhs.label {return false}
+    if lhs.condition != rhs.condition {return false}
+    if lhs.values != rhs.values {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

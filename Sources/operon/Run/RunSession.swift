@@ -108,9 +108,31 @@ struct RunSession {
             [logger] in logger.warning("\($0)")
         }
         worker.stateDirectory = options.store.map { $0 + ".worker" }
+        try checkDemands(of: worker)
         // In this process a message costs next to nothing, and a person watches.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }
         return try await run { _ in try .inProcess(worker, logger: logger) }
+    }
+
+    /// No other worker can join, so an operation that the only one could never run would wait for
+    /// ever. The whole run is refused before anything starts.
+    private func checkDemands(of worker: WorkerHost.Configuration) throws {
+        let offer = Machine(environment: environment).offer(
+            resources: worker.resources,
+            labels: worker.labels
+        )
+        for operation in graph.description.operations {
+            let demand = ResourceDemand(
+                resources: operation.resources,
+                requirements: operation.workers
+            )
+            guard let lacks = demand.isEmpty ? nil : demand.unmet(by: offer).first else { continue }
+            throw Failure(
+                ExitStatus.failed,
+                "“\(operation.name)” can never run here: \(lacks). Nothing was started; start a "
+                    + "worker that offers this, and run with --broker."
+            )
+        }
     }
 
     private func runOnBroker(_ url: String) async throws -> Int32 {

@@ -35,6 +35,7 @@ struct RunStall {
         case draining
         case kind(String)
         case unserved(queue: String)
+        case demand(ResourceDemand)
         case suspended(queue: String)
         case noRoom(queue: String)
         case key(String)
@@ -156,6 +157,11 @@ struct RunStall {
                 .unserved(queue: queue),
                 "\(waiting) in queue “\(queue)”, which no worker serves: start one with --queues."
             )
+        case .noWorkerForDemand(let demand):
+            return (
+                .demand(demand),
+                "“\(name)” waits for a worker that offers \(demand.text): start one that does."
+            )
         case .queueSuspended(let queue, _):
             let waiting = Self.count(inQueue(queue, state), "waits", "wait")
             return (
@@ -203,7 +209,7 @@ struct RunStall {
             return (.silent, "Waiting: all workers that can run it are silent.")
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
             .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving,
-            .awaits, .awaitsSlot:
+            .awaits, .awaitsSlot, .resourcesTaken, .reserved:
             // The first three cannot occur here; the others end as soon as something changes.
             return nil
         }

@@ -1,14 +1,14 @@
 /// Sizes as people write them: `512MiB`, `2GiB`, `1.5GiB`, or a number of bytes.
-enum ByteCountText {
+package enum ByteCountText {
     private static let units: [(name: String, bytes: Int)] = [
         ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
     ]
 
-    static let hint = "a size such as 64KiB, 512MiB, 2GiB, or a number of bytes from 1"
+    package static let hint = "a size such as 64KiB, 512MiB, 2GiB, or a number of bytes from 1"
 
     /// A whole number of bytes, at least 1; `nil`: the text is not a size. Fractions of a byte are
     /// dropped.
-    static func count(_ text: String) -> Int? {
+    package static func count(_ text: String) -> Int? {
         let digits = text.prefix { $0.isASCII && ($0.isWholeNumber || $0 == ".") }
         let unit = text.dropFirst(digits.count)
         guard let scale = unit.isEmpty ? 1 : units.first(where: { $0.name == unit })?.bytes
@@ -31,7 +31,7 @@ enum ByteCountText {
     }
 
     /// The size in the largest unit that divides it, such as `1536MiB`. `count` reads it back.
-    static func text(_ count: Int) -> String {
+    package static func text(_ count: Int) -> String {
         guard let unit = units.first(where: { count % $0.bytes == 0 && count >= $0.bytes }) else {
             return String(count)
         }

@@ -1,0 +1,79 @@
+import ArgumentParser
+package import OperonModel
+
+/// What a worker offers besides slots.
+package struct OfferArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Offer these amounts, separated by commas: gpus=2,licences=3.",
+            discussion: """
+                The worker offers cpus, memory and gpus as its machine has them. An amount that is \
+                given here replaces or adds to them.
+                """,
+            valueName: "name=amount,…"
+        ),
+        transform: { try Self.amounts($0) }
+    )
+    private var resources: ResourceAmounts?
+
+    @Option(
+        help: ArgumentHelp(
+            "A label that operations can ask for: region=eu. May be repeated.",
+            discussion: "The worker has the labels arch, host and os by itself.",
+            valueName: "name=value"
+        ),
+        transform: { try Self.label($0) }
+    )
+    private var label: [WorkerLabel] = []
+
+    package init() {}
+
+    package var amounts: ResourceAmounts { resources ?? [] }
+
+    package var workerLabels: [WorkerLabel] { label }
+
+    package func validate() throws {
+        var offer = WorkerOffer(resources: amounts)
+        for one in label { offer.set(one) }
+        do throws(Refusal) {
+            try offer.check(Limits())
+        } catch {
+            throw ValidationError("\(error)")
+        }
+    }
+
+    private static func amounts(_ text: String) throws -> ResourceAmounts {
+        var amounts: ResourceAmounts = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let (name, value) = try split(part, "NAME=AMOUNT")
+            guard let amount = ResourceText.amount(value, of: name) else {
+                let hint = ResourceText.hint(name)
+                throw ValidationError("\(name)=\(value): \(name) must be \(hint)")
+            }
+            guard amounts[name] == nil else {
+                throw ValidationError("\(name) is there twice")
+            }
+            amounts[name] = amount
+        }
+        return amounts
+    }
+
+    private static func label(_ text: String) throws -> WorkerLabel {
+        let (name, value) = try split(text[...], "NAME=VALUE")
+        return WorkerLabel(name, value)
+    }
+
+    private static func split(
+        _ text: Substring,
+        _ form: String
+    ) throws -> (name: String, value: String) {
+        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+            throw ValidationError("“\(text)” must have the form \(form)")
+        }
+        let name = String(text[..<equals])
+        guard ResourceText.isName(name) else {
+            throw ValidationError("“\(name)” \(ResourceText.nameHint)")
+        }
+        return (name, String(text[text.index(after: equals)...]))
+    }
+}

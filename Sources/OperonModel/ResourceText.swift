@@ -1,0 +1,111 @@
+/// Names and amounts of resources as people write them.
+package enum ResourceText {
+    /// The longest name of a resource or a label, in bytes.
+    package static let nameBytesMax = 64
+
+    package static let nameHint =
+        "cannot be a name here: a name has 1 to \(nameBytesMax) letters, digits, “.”, “_”, “-” "
+        + "and “/”"
+
+    /// Whether a resource or a label may have this name.
+    package static func isName(_ name: String) -> Bool {
+        (1...nameBytesMax).contains(name.utf8.count)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                    UInt8(ascii: "-"), UInt8(ascii: "/"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// What the amount of a resource may be.
+    package static func hint(_ name: String) -> String {
+        switch name {
+        case ResourceAmount.cpusName: "a number of processors such as 2 or 0.5"
+        case ResourceAmount.memoryName: ByteCountText.hint
+        default: "a whole number from 1"
+        }
+    }
+
+    /// An amount in the base unit of the resource, from 1; `nil`: the text is none.
+    package static func amount(_ text: String, of name: String) -> Int? {
+        let amount: Int? =
+            switch name {
+            case ResourceAmount.cpusName: thousandths(text)
+            case ResourceAmount.memoryName: ByteCountText.count(text)
+            default:
+                text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+                    ? Int(text) : nil
+            }
+        guard let amount, (1...ResourceAmount.amountMax).contains(amount) else { return nil }
+        return amount
+    }
+
+    /// The amount as `amount` reads it.
+    package static func text(_ amount: Int, of name: String) -> String {
+        switch name {
+        case ResourceAmount.cpusName: cpus(amount)
+        case ResourceAmount.memoryName: ByteCountText.text(amount)
+        default: String(amount)
+        }
+    }
+
+    /// `gpus 1, memory 8GiB`.
+    package static func text(_ amounts: ResourceAmounts) -> String {
+        amounts.all.map { "\($0.name) \(text($0.amount, of: $0.name))" }.joined(separator: ", ")
+    }
+
+    /// A decimal number with at most three decimals, in thousandths.
+    private static func thousandths(_ text: String) -> Int? {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count <= 2,
+            parts.allSatisfy({ part in
+                !part.isEmpty && part.utf8.allSatisfy { (48...57).contains($0) }
+            }),
+            let whole = Int(parts[0])
+        else { return nil }
+        let (units, overflow) = whole.multipliedReportingOverflow(by: ResourceAmount.cpuUnit)
+        guard !overflow else { return nil }
+        guard parts.count == 2 else { return units }
+        guard parts[1].utf8.count <= 3, let decimals = Int(parts[1]) else { return nil }
+        let scale = [100, 10, 1][parts[1].utf8.count - 1]
+        let (sum, isOver) = units.addingReportingOverflow(decimals * scale)
+        return isOver ? nil : sum
+    }
+
+    private static func cpus(_ thousandths: Int) -> String {
+        let whole = thousandths / ResourceAmount.cpuUnit
+        let rest = thousandths % ResourceAmount.cpuUnit
+        guard rest > 0 else { return String(whole) }
+        var decimals = String(rest)
+        decimals = String(repeating: "0", count: 3 - decimals.utf8.count) + decimals
+        while decimals.hasSuffix("0") { decimals.removeLast() }
+        return "\(whole).\(decimals)"
+    }
+}
+
+extension ResourceDemand {
+    /// `gpus 1, memory 8GiB, “region” must be “eu”`, for a sentence.
+    package var text: String {
+        let amounts = resources.isEmpty ? [] : [ResourceText.text(resources)]
+        return (amounts + requirements.map(\.text)).joined(separator: ", ")
+    }
+}
+
+extension WorkerRequirement {
+    /// `region must be eu`, for a sentence.
+    package var text: String {
+        func list(_ values: [String]) -> String {
+            values.map { "“\($0)”" }.joined(separator: " or ")
+        }
+        return switch condition {
+        case .oneOf(let values): "“\(label)” must be \(list(values))"
+        case .noneOf(let values): "“\(label)” must not be \(list(values))"
+        case .exists(true): "“\(label)” must be there"
+        case .exists(false): "“\(label)” must not be there"
+        }
+    }
+}

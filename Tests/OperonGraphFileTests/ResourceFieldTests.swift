@@ -1,0 +1,101 @@
+import OperonModel
+import Testing
+
+@testable import OperonGraphFile
+
+/// `resources` and `workers` in a graph file.
+struct ResourceFieldTests {
+    private func read(_ text: String) throws -> GraphDescription {
+        try Fixture.read(text, "g.yaml").graph
+    }
+
+    private func problem(_ text: String) -> String {
+        let problems = Fixture.problems(text, "g.yaml").map(\.description)
+        return problems.count == 1
+            ? String(problems[0].dropFirst("g.yaml:".count)) : "\(problems.count): \(problems)"
+    }
+
+    @Test func `amounts and conditions are read, and defaults are replaced`() throws {
+        let graph = try read(
+            """
+            defaults: { resources: { cpus: 1 }, workers: { region: eu } }
+            operations:
+              a: { run: x }
+              b:
+                run: x
+                resources: { memory: 1.5GiB, cpus: 0.25, gpus: 1, licences: 3 }
+                workers:
+                  arch: [arm64, x86_64]
+                  disk: { exists: true }
+                  zone: { notIn: [a, b] }
+                  size: { in: [5] }
+              c: { run: x, resources: null, workers: ~ }
+              d: { external: true }
+            """
+        )
+
+        let (a, b, c, d) = (
+            graph.operations[0], graph.operations[1], graph.operations[2], graph.operations[3]
+        )
+        #expect(a.resources == [.cpus(1)])
+        #expect(a.workers == [.equals("region", "eu")])
+        let licences = ResourceAmount(name: "licences", amount: 3)
+        #expect(b.resources == [.memory(bytes: 3 << 29), .cpus(0.25), .gpus(1), licences])
+        #expect(
+            b.workers == [
+                WorkerRequirement("arch", .oneOf(["arm64", "x86_64"])),
+                WorkerRequirement("disk", .exists(true)),
+                WorkerRequirement("zone", .noneOf(["a", "b"])),
+                .equals("size", "5"),
+            ]
+        )
+        #expect(c.resources.isEmpty && c.workers.isEmpty)
+        #expect(d.resources.isEmpty && d.workers.isEmpty)
+    }
+
+    @Test(arguments: [
+        (
+            "resources: 3",
+            "2:27: “resources” must be a map such as { cpus: 2, memory: 8GiB }, not 3"
+        ),
+        (
+            "resources: { cpus: 0 }",
+            "2:35: “cpus” must be a number of processors such as 2 or 0.5, not 0"
+        ),
+        ("resources: { gpus: 1.5 }", "2:35: “gpus” must be a whole number from 1, not 1.5"),
+        (
+            "resources: { memory: 8GB }",
+            "2:37: “memory” must be a size such as 64KiB, 512MiB, 2GiB, or a number of bytes"
+                + " from 1, not “8GB”"
+        ),
+        (
+            "resources: { \"a b\": 1 }",
+            "2:29: “a b” cannot be the name of a resource: a name has 1 to 64 letters, digits, “.”,"
+                + " “_”, “-” and “/”"
+        ),
+        (
+            "resorces: { cpus: 1 }",
+            "2:16: unknown key “resorces”; did you mean “resources”?"
+        ),
+        (
+            "workers: { zone: { notin: a } }",
+            "2:35: unknown key “notin”; did you mean “notIn”?"
+        ),
+        (
+            "workers: { zone: { in: a, exists: true } }",
+            "2:33: “zone” must be one condition: in, notIn or exists, not a map"
+        ),
+        ("workers: { zone: [] }", "2:33: “zone” must be a value or a list of values, not a list"),
+        ("workers: { zone: { exists: 3 } }", "2:43: “exists” must be true or false, not 3"),
+    ])
+    func `a mistake is told where it is`(fields: String, message: String) {
+        #expect(problem("operations:\n  r: { run: x, \(fields) }") == message)
+    }
+
+    @Test func `an external operation runs on no worker`() {
+        #expect(
+            problem("operations:\n  r: { external: true, resources: { cpus: 1 } }")
+                == "2:24: “resources” of operation “r” is only allowed with what a worker runs"
+        )
+    }
+}
