@@ -25,6 +25,23 @@ package enum TriggerFile {
         return try read(bytes, file: path, format: nil, base: base, limits: limits)
     }
 
+    /// Whether a file that is no graph is meant as a trigger: a map with “on”. A file that cannot
+    /// be read a second time is none.
+    package static func isMeant(by path: String, limits: Limits = Limits()) -> Bool {
+        do throws(Stop) {
+            let source = try ByteSource(path: path, bytesMax: Limits.triggerBytes)
+            let bytes = try source.readAll()
+            let known = GraphFileFormat(suffixOf: path) ?? GraphFileFormat(contentOf: bytes)
+            let root =
+                known == .yaml
+                ? try YAMLReader.value(bytes, limits: limits).0
+                : try JSONReader.value(bytes, limits: limits).0
+            return root.entries?.contains { $0.key == "on" } ?? false
+        } catch {
+            return false
+        }
+    }
+
     /// Reads the bytes of a file in which the graphs are texts.
     package static func read(
         _ bytes: [UInt8],

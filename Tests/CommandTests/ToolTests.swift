@@ -28,6 +28,34 @@ import Testing
         }
     }
 
+    @Test func `validate checks a trigger file and the graph that it names`() async throws {
+        try await Workspace.run { workspace in
+            _ = try workspace.write("graph.yaml", Self.graph)
+            _ = try workspace.write("bad.yaml", "operations: { a: { rum: x } }")
+            let trigger = "name: nightly\non: { cron: '0 3 * * *', timezone: Europe/Berlin }\n"
+            _ = try workspace.write("good.yaml", trigger + "graph: graph.yaml\n")
+            _ = try workspace.write("wrong.yaml", trigger + "graph: bad.yaml\nmised: once\n")
+            _ = try workspace.write(
+                "zone.yaml",
+                trigger.replacing("Berlin", with: "Atlantis") + "graph: graph.yaml\n"
+            )
+
+            let good = try await workspace.operon(["validate", "good.yaml"])
+            let wrong = try await workspace.operon(["validate", "wrong.yaml"])
+            let zone = try await workspace.operon(["validate", "zone.yaml"])
+
+            #expect(good.end == .exit(0), "\(good.errors)")
+            #expect(good.output == "good.yaml: trigger “nightly” is valid: it fires on “cron”\n")
+            #expect(wrong.end == .exit(2))
+            #expect(wrong.errors.contains("wrong.yaml:4:1: unknown key “mised”"), "\(wrong.errors)")
+            #expect(zone.end == .exit(2))
+            #expect(
+                zone.errors.contains("there is no time zone “Europe/Atlantis”"),
+                "\(zone.errors)"
+            )
+        }
+    }
+
     @Test func `what a recorded workflow loses is told on the standard error`() async throws {
         try await Workspace.run { workspace in
             let text = #"{"workflow": {"tasks": [{"name": "a", "parents": ["gone\u001b[2J"]}]}}"#

@@ -173,6 +173,41 @@ import Testing
         }
     }
 
+    // MARK: - The files with which the schema is compared
+
+    /// The triggers of a file that separates them by lines with `---`.
+    private static func fixtures(_ name: String) throws -> [String] {
+        String(decoding: try Fixture.bytes("Triggers/" + name), as: UTF8.self)
+            .components(separatedBy: "---\n")
+    }
+
+    @Test func `good triggers are read, written and read to the same triggers`() throws {
+        let texts = try Self.fixtures("good.yaml")
+        #expect(texts.count == 10)
+        for text in texts {
+            let trigger = try Self.read(text)
+            let written = GraphFileCodec().encode(trigger)
+            let again = try GraphFileCodec().decodeTrigger(written, contentType: "application/json")
+            #expect(again == trigger)
+        }
+    }
+
+    @Test func `bad triggers are refused with the messages that they announce`() throws {
+        let texts = try Self.fixtures("bad.yaml")
+        #expect(texts.count == 10)
+        for text in texts {
+            let mark = "# expect "
+            let expected = text.split(separator: "\n").prefix { $0.hasPrefix(mark) }
+                .map { String($0.dropFirst(mark.count)) }
+            do throws(GraphFileError) {
+                _ = try TriggerFile.read(Array(text.utf8), file: "t", format: .yaml)
+                Issue.record("it was read: \(text)")
+            } catch {
+                #expect(error.problems.map { String($0.description.dropFirst(2)) } == expected)
+            }
+        }
+    }
+
     /// Four parts, so that they run side by side.
     @Test(arguments: 0..<4)
     func `damaged trigger files are read or refused`(part: Int) throws {

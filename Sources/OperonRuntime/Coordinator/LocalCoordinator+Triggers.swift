@@ -224,7 +224,19 @@ enum TriggerIdentity {
 }
 
 /// Checks what a trigger will submit, as far as that is known when it is added.
-enum TriggerCheck {
+package enum TriggerCheck {
+    /// Checks a trigger as the coordinator does that is to keep it.
+    ///
+    /// - Throws: An error whose description is a sentence.
+    package static func check(
+        _ trigger: TriggerDescription,
+        _ codec: any TriggerCodec,
+        zones: TimeZoneDirectory
+    ) throws {
+        if case .cron(let cron) = trigger.source { _ = try zones.zone(cron.timezone) }
+        try check(trigger, codec, Limits())
+    }
+
     static func check(
         _ trigger: TriggerDescription,
         _ codec: any TriggerCodec,
