@@ -9,12 +9,22 @@ struct CoreRun {
     let operations: Int
     let batch: Int
     let queues: Int
+    let demands: Int
     private var cluster: InstantCluster
 
-    init(shape: Shape, operations: Int, workers: Int, slots: Int, queues: Int, batch: Int) {
+    init(
+        shape: Shape,
+        operations: Int,
+        workers: Int,
+        slots: Int,
+        queues: Int,
+        demands: Int,
+        batch: Int
+    ) {
         self.shape = shape
         self.operations = operations
         self.queues = queues
+        self.demands = demands
         self.batch = batch
         cluster = InstantCluster(workers: workers, slots: slots, batch: batch)
     }
@@ -35,7 +45,7 @@ struct CoreRun {
         let total = submitted + done
         return """
             {"shape":"\(shape.rawValue)","operations":\(operations),\
-            "edges":\(compiled.topology.edgeCount),"queues":\(queues),\
+            "edges":\(compiled.topology.edgeCount),"queues":\(queues),"demands":\(demands),\
             "workers":\(cluster.workerCount),"slots":\(cluster.slots),\
             "seconds":\(rounded(total.seconds, 4)),\
             "submitSeconds":\(rounded(submitted.seconds, 4)),\
@@ -121,22 +131,27 @@ struct CoreRun {
     }
 
     private func graph(of topology: GraphTopology) -> CompiledGraph {
-        let policies = (0..<UInt32(queues)).map { queue in
+        // Each queue has operations of each demand class.
+        let policies = (0..<UInt32(queues * max(1, demands))).map { number in
             var policy = OperationPolicy()
-            policy.queue = queue
+            policy.queue = number % UInt32(queues)
+            policy.demand = demands == 0 ? 0 : 1 + number / UInt32(queues)
             policy.expectedDuration = .zero
             return policy
         }
-        return CompiledGraph(
+        let count = UInt32(policies.count)
+        var graph = CompiledGraph(
             name: shape.rawValue,
             topology: topology,
             queues: (0..<queues).map { QueueSettings(name: "queue\($0)") },
             kinds: [Work.nothingKind],
             keys: [],
             policies: policies,
-            policy: (0..<UInt32(operations)).map { $0 % UInt32(queues) },
+            policy: (0..<UInt32(operations)).map { $0 % count },
             rank: Array(repeating: 0, count: operations)
         )
+        graph.demands += (0..<demands).map { ResourceDemand(resources: [.cpus(Double($0 + 1))]) }
+        return graph
     }
 }
 

@@ -102,23 +102,21 @@ struct InstantCluster {
     }
 
     private mutating func hello(from index: Int) {
-        send(
-            .hello(
-                Hello(
-                    sentAt: now.monotonic,
-                    host: "here",
-                    processID: 1,
-                    slots: UInt32(slots),
-                    queues: [],
-                    kinds: [Work.nothingKind],
-                    held: [],
-                    firstEvent: 1,
-                    lastEvent: 0,
-                    isDraining: false
-                )
-            ),
-            from: index
+        var hello = Hello(
+            sentAt: now.monotonic,
+            host: "here",
+            processID: 1,
+            slots: UInt32(slots),
+            queues: [],
+            kinds: [Work.nothingKind],
+            held: [],
+            firstEvent: 1,
+            lastEvent: 0,
+            isDraining: false
         )
+        // Its slots bound what runs, not this.
+        hello.offer.resources["cpus"] = ResourceAmount.amountMax
+        send(.hello(hello), from: index)
     }
 
     private mutating func send(_ body: WorkerMessage, from index: Int) {

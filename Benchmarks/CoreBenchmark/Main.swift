@@ -28,6 +28,9 @@ struct CoreBenchmark: ParsableCommand {
     @Option(help: "Queues over which the operations are spread.")
     var queues = 1
 
+    @Option(help: "Demand classes over which the operations are spread; 0: they ask for nothing.")
+    var demands = 0
+
     @Option(help: "Operations in a dispatch, and events in a message, at most.")
     var batch = 64
 
@@ -44,6 +47,7 @@ struct CoreBenchmark: ParsableCommand {
                 workers: workers,
                 slots: slots,
                 queues: queues,
+                demands: demands,
                 batch: batch
             )
             print(try run.measure())

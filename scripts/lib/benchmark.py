@@ -400,6 +400,29 @@ def core(setup):
         [runs[large]["bytesPerOperation"]],
         at_most=400,
     )
+    demands = [demand_costs(setup, large) for _ in range(setup.choose(3, 1))]
+    setup.report(
+        "core, one demand class", "us/op", [one / 1e3 for one, _ in demands],
+        at_most=setup.choose(None, 20),
+    )
+    setup.report(
+        "core, 100 demand classes against one", "x", [many / one for one, many in demands],
+        at_most=setup.choose(1.5, 2.5),
+    )
+
+
+def demand_costs(setup, operations):
+    """What an operation costs, in nanoseconds, when all ask for the same, and when a hundred demands
+    stand in line."""
+    costs = []
+    for count in (1, 100):
+        text = subprocess.run(
+            [setup.program("core-benchmark"), str(operations), "--demands", str(count)],
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+        costs.append(json.loads(text)["nanosecondsPerOperation"])
+    return costs
 
 
 def kept(setup):
