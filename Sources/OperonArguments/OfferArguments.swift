@@ -28,9 +28,19 @@ package struct OfferArguments: ParsableArguments {
 
     package init() {}
 
+    package var isEmpty: Bool { resources == nil && label.isEmpty }
+
     package var amounts: ResourceAmounts { resources ?? [] }
 
     package var workerLabels: [WorkerLabel] { label }
+
+    /// - Throws: What a person reads who gave them although operations run elsewhere.
+    package func checkUnused() throws {
+        guard !isEmpty else { return }
+        throw ValidationError(
+            "--resources and --label are of a worker: with a broker, give them to operon-worker"
+        )
+    }
 
     package func validate() throws {
         var offer = WorkerOffer(resources: amounts)

@@ -72,7 +72,7 @@ extension FieldReader {
 
     private mutating func labelValues(_ node: Node, _ key: String) throws(Stop) -> [String]? {
         guard node.text != nil || node.elements?.isEmpty == false else {
-            try mismatch(node, key, "a value or a list of values")
+            try mismatch(node, key, "a value or a list of at least one value")
             return nil
         }
         let count = node.elements?.count ?? 1

@@ -26,7 +26,7 @@ package enum ResourceText {
         switch name {
         case ResourceAmount.cpusName: "a number of processors such as 2 or 0.5"
         case ResourceAmount.memoryName: ByteCountText.hint
-        default: "a whole number from 1"
+        default: "a whole number from 1 to \(ResourceAmount.amountMax)"
         }
     }
 

@@ -14,6 +14,7 @@ import Testing
         try await withBusyWorkers(&golden)
         try await whileSuspended(&golden)
         try await withinBounds(&golden)
+        try await shortOfResources(&golden)
         try await onTheWay(&golden)
         try await withLargeInputs(&golden)
         try await whileOthersRun(&golden)
@@ -240,6 +241,32 @@ import Testing
             try await golden.explain("the group is full", "sweep/r[2]", server)
             try await golden.explain("the queue has a rate", "sweep/s[2]", server)
             try await golden.explain("the key has a rate", "sweep/k[2]", server)
+        }
+    }
+
+    private func shortOfResources(_ golden: inout Explanations) async throws {
+        try await LiveServer.run(clock: clock) { server in
+            try await server.join("big", slots: 4, offers: [.gpus(2), .memory(bytes: 8 << 30)])
+            try await server.join("small", slots: 4, offers: [.memory(bytes: 4 << 30)])
+            await server.gate("trains")
+            try await server.submit(
+                "models",
+                """
+                operations:
+                  trains: { operation: Play, resources: { gpus: 1 }, priority: high }
+                  both: { operation: Play, resources: { gpus: 2 } }
+                  quick:
+                    { operation: Play, resources: { gpus: 1 }, priority: low,
+                      expectedDuration: 1h }
+                  huge:
+                    { operation: Play, resources: { gpus: 4, memory: 4GiB },
+                      workers: { region: eu } }
+                """
+            )
+            try await server.wait(for: "models/trains", .executing)
+            try await golden.explain("others have what it needs", "models/both", server)
+            try await golden.explain("its worker is kept for another", "models/quick", server)
+            try await golden.explain("no worker offers that much", "models/huge", server)
         }
     }
 

@@ -78,9 +78,18 @@ final class LiveServer {
         _ name: String,
         slots: Int,
         queues: [String] = [],
-        plays: Bool = true
+        plays: Bool = true,
+        offers resources: ResourceAmounts = []
     ) async throws -> TestCluster.Worker {
-        try await cluster.join(name, slots: slots, queues: queues, kinds: plays ? ["Play"] : [])
+        try await cluster.join(
+            name,
+            slots: slots,
+            queues: queues,
+            kinds: plays ? ["Play"] : []
+        ) {
+            $0.offer = WorkerOffer(resources: resources)
+            $0.gpus = (0..<(resources["gpus"] ?? 0)).map(String.init)
+        }
     }
 
     /// Operations of these names run until `open`, or until they are asked to stop.

@@ -127,13 +127,11 @@ struct ExplainTests {
         look(bench, .workersSilent, "unheard")
 
         bench = try Self.busyBench()
-        look(bench, .queueLimit, "limited")
-        look(bench, .keyHeld, "keyed")
-        look(bench, .groupLimit, "grouped[2]")
-        look(bench, .notBefore, "late")
-        look(bench, .retryAt, "again")
-        look(bench, .notYet, "unmet")
-        look(bench, .dispatched, "holder")
+        let busy: [(Scheduler.Reason.Kind, String)] = [
+            (.queueLimit, "limited"), (.keyHeld, "keyed"), (.groupLimit, "grouped[2]"),
+            (.notBefore, "late"), (.retryAt, "again"), (.notYet, "unmet"), (.dispatched, "holder"),
+        ]
+        for (kind, operation) in busy { look(bench, kind, operation) }
         bench.join(slots: 2)
         try bench.submit([.nothing("x")] + (0..<5).map { .nothing("y\($0)") } + [.nothing("z")])
         look(bench, .noFreeSlot, "z")
@@ -147,7 +145,6 @@ struct ExplainTests {
         bench = try Self.ratedBench()
         look(bench, .queueRate, "1")
         look(bench, .keyRate, "3")
-
         bench = try Self.heavyBench()
         look(bench, .dispatchedBytes, "heavier")
         look(bench, .behind, "light")

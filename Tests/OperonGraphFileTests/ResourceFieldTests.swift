@@ -62,7 +62,10 @@ struct ResourceFieldTests {
             "resources: { cpus: 0 }",
             "2:35: “cpus” must be a number of processors such as 2 or 0.5, not 0"
         ),
-        ("resources: { gpus: 1.5 }", "2:35: “gpus” must be a whole number from 1, not 1.5"),
+        (
+            "resources: { gpus: 1.5 }",
+            "2:35: “gpus” must be a whole number from 1 to 1125899906842624, not 1.5"
+        ),
         (
             "resources: { memory: 8GB }",
             "2:37: “memory” must be a size such as 64KiB, 512MiB, 2GiB, or a number of bytes"
@@ -85,7 +88,10 @@ struct ResourceFieldTests {
             "workers: { zone: { in: a, exists: true } }",
             "2:33: “zone” must be one condition: in, notIn or exists, not a map"
         ),
-        ("workers: { zone: [] }", "2:33: “zone” must be a value or a list of values, not a list"),
+        (
+            "workers: { zone: [] }",
+            "2:33: “zone” must be a value or a list of at least one value, not a list"
+        ),
         ("workers: { zone: { exists: 3 } }", "2:43: “exists” must be true or false, not 3"),
     ])
     func `a mistake is told where it is`(fields: String, message: String) {

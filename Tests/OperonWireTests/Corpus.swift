@@ -34,14 +34,17 @@ enum Corpus {
         CorpusCase("dispatch-nothing", coordinator: Samples.dispatch(.nothing)),
         CorpusCase(
             "dispatch-repeat",
-            coordinator: .dispatch(
-                {
-                    var operation = Samples.operation
-                    operation.ordinal = 2
-                    operation.isRepeat = true
-                    return Dispatch(acknowledged: 41, operations: [operation])
-                }()
-            )
+            coordinator: Samples.dispatch(.nothing) {
+                $0.ordinal = 2
+                $0.isRepeat = true
+            }
+        ),
+        CorpusCase(
+            "dispatch-resources",
+            coordinator: Samples.dispatch(.nothing) {
+                let licences = ResourceAmount(name: "licences", amount: 7)
+                $0.resources = [.cpus(0.5), .memory(bytes: 1 << 30), .gpus(1), licences]
+            }
         ),
         CorpusCase("dispatch-wait", coordinator: Samples.dispatch(.wait(.milliseconds(250)))),
         CorpusCase(

@@ -29,9 +29,13 @@ enum Samples {
         inputs: []
     )
 
-    static func dispatch(_ work: Work) -> CoordinatorMessage {
+    static func dispatch(
+        _ work: Work,
+        _ change: (inout DispatchedOperation) -> Void = { _ in }
+    ) -> CoordinatorMessage {
         var operation = operation
         operation.work = work
+        change(&operation)
         return .dispatch(Dispatch(acknowledged: 41, operations: [operation]))
     }
 

@@ -58,6 +58,8 @@ struct Up: AsyncParsableCommand {
     )
     var drainTimeout = 30.0
 
+    @OptionGroup var offer: OfferArguments
+
     @OptionGroup var arguments: CoordinatorArguments
 
     func validate() throws {
@@ -70,7 +72,12 @@ struct Up: AsyncParsableCommand {
     func run() async throws {
         let environment = Environment.current
         let session = try CoordinatorSession(arguments, environment: environment)
-        let slots = slots ?? Environment.processorCount
-        try await session.run(on: .thisProcess(slots: slots, drain: .seconds(drainTimeout)))
+        let worker = CoordinatorSession.OwnWorker(
+            slots: slots ?? Environment.processorCount,
+            resources: offer.amounts,
+            labels: offer.workerLabels,
+            drain: .seconds(drainTimeout)
+        )
+        try await session.run(on: .thisProcess(worker))
     }
 }

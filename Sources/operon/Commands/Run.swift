@@ -28,6 +28,8 @@ struct Run: AsyncParsableCommand {
     )
     var slots: Int?
 
+    @OptionGroup var offer: OfferArguments
+
     @OptionGroup var broker: BrokerArguments
 
     @Option(
@@ -115,6 +117,7 @@ struct Run: AsyncParsableCommand {
             return
         }
         let url = local ? nil : try broker.url(environment: environment)
+        if url != nil { try offer.checkUnused() }
         let session = try RunSession(
             graph: graph,
             options: RunSession.Options(
@@ -128,7 +131,9 @@ struct Run: AsyncParsableCommand {
                 traceFile: trace,
                 store: store,
                 resumes: resume,
-                folds: !elements
+                folds: !elements,
+                resources: offer.amounts,
+                labels: offer.workerLabels
             ),
             environment: environment
         )

@@ -17,8 +17,16 @@ import UnixSignals
 struct CoordinatorSession {
     enum Place {
         case broker(url: String, prefix: String)
-        /// A worker in the same process; `drain`: how long its operations may take at shutdown.
-        case thisProcess(slots: Int, drain: Duration)
+        case thisProcess(OwnWorker)
+    }
+
+    /// A worker in the same process.
+    struct OwnWorker {
+        let slots: Int
+        let resources: ResourceAmounts
+        let labels: [WorkerLabel]
+        /// How long its operations may take at shutdown.
+        let drain: Duration
     }
 
     private let environment: [String: String]
@@ -61,14 +69,16 @@ struct CoordinatorSession {
                 let transport = broker.coordinatorTransport(epoch: epoch, logger: logger)
                 return CoordinatorHost.Link(transport, on: broker.executor)
             }
-        case .thisProcess(let slots, let drain):
-            var worker = WorkerHost.Configuration(slots: slots, environment: environment) {
+        case .thisProcess(let own):
+            var worker = WorkerHost.Configuration(slots: own.slots, environment: environment) {
                 [logger] in logger.warning("\($0)")
             }
+            worker.resources = own.resources
+            worker.labels = own.labels
             worker.stateDirectory = path + ".worker"
-            try await serve(makeConfiguration(OwnSources(makeSources())), drain: drain) { _ in
+            try await serve(makeConfiguration(OwnSources(makeSources())), drain: own.drain) { _ in
                 let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)
-                let count = slots == 1 ? "1 operation" : "\(slots) operations"
+                let count = own.slots == 1 ? "1 operation" : "\(own.slots) operations"
                 say("stores graphs in \(path), runs \(count) at once")
                 return link
             }

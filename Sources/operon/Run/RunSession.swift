@@ -46,6 +46,9 @@ struct RunSession {
         var resumes = false
         /// Whether the elements of repeated operations are shown together.
         var folds = true
+        /// What this process offers besides or instead of what its machine has.
+        var resources: ResourceAmounts = []
+        var labels: [WorkerLabel] = []
     }
 
     let graph: LoadedGraph
@@ -108,6 +111,8 @@ struct RunSession {
             [logger] in logger.warning("\($0)")
         }
         worker.stateDirectory = options.store.map { $0 + ".worker" }
+        worker.resources = options.resources
+        worker.labels = options.labels
         try checkDemands(of: worker)
         // In this process a message costs next to nothing, and a person watches.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }
@@ -129,8 +134,9 @@ struct RunSession {
             guard let lacks = demand.isEmpty ? nil : demand.unmet(by: offer).first else { continue }
             throw Failure(
                 ExitStatus.failed,
-                "“\(operation.name)” can never run here: \(lacks). Nothing was started; start a "
-                    + "worker that offers this, and run with --broker."
+                "“\(operation.name)” can never run here: \(lacks). Nothing was started. Offer it "
+                    + "with --resources or --label, or run with --broker on a worker that offers "
+                    + "it."
             )
         }
     }

@@ -175,14 +175,7 @@ struct RunStall {
                 "\(waiting) in queue “\(queue)”, whose limit is 0."
             )
         case .notBefore(let due), .retryAt(let due), .notYet(let due):
-            let rest: Duration? =
-                switch due {
-                case .time(let moment): moment - now
-                case .date(let date): date - SystemClock.wall()
-                case nil: nil
-                }
-            let pause = rest.map { " for \(TimeFormat.short(max(.zero, $0)))" } ?? ""
-            return (.time, "Waiting\(pause): “\(name)” may not start earlier.")
+            return (.time, Self.wait(of: name, until: due, at: now))
         case .queueRate(_, let rate, let next), .keyRate(_, let rate, let next):
             let pause = TimeFormat.short(max(.zero, next - now))
             return (.time, "Waiting for \(pause): “\(name)” starts at a rate of \(rate.text).")
@@ -213,6 +206,21 @@ struct RunStall {
             // The first three cannot occur here; the others end as soon as something changes.
             return nil
         }
+    }
+
+    private static func wait(
+        of name: String,
+        until due: Scheduler.Due?,
+        at now: Timestamp
+    ) -> String {
+        let rest: Duration? =
+            switch due {
+            case .time(let moment): moment - now
+            case .date(let date): date - SystemClock.wall()
+            case nil: nil
+            }
+        let pause = rest.map { " for \(TimeFormat.short(max(.zero, $0)))" } ?? ""
+        return "Waiting\(pause): “\(name)” may not start earlier."
     }
 
     private func full(
