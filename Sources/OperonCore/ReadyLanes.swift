@@ -33,6 +33,8 @@ struct Lane: Sendable {
     let isExternal: Bool
     /// How many policy rules of graphs name it.
     fileprivate(set) var users = 0
+    /// The number of operations that are in it.
+    fileprivate(set) var count = 0
     /// Whether it is listed in `ReadyLanes.external`.
     fileprivate(set) var isListed = false
     /// The most urgent entry when the lane was last put in line; `nil`: it is not in line, because
@@ -47,8 +49,8 @@ struct Lane: Sendable {
 /// The lanes of all queues.
 ///
 /// An entry stays in its lane after its operation has left, until it comes up: the scheduler checks
-/// the operation's own flags before it uses an entry. So the ready operations of a queue are
-/// counted apart from the entries.
+/// the operation's own flags before it uses an entry. So the ready operations of a lane and of a
+/// queue are counted apart from the entries.
 struct ReadyLanes: Sendable {
     /// The lanes of one queue.
     private struct Queue: Sendable {
@@ -105,6 +107,7 @@ struct ReadyLanes: Sendable {
         }
         let queue = lanes[lane].queue
         lanes[lane].heap.insert(entry)
+        lanes[lane].count += 1
         if lanes[lane].head.map({ $0 < entry }) ?? true { line(up: lane) }
         if byQueue[queue].count == 0 {
             byQueue[queue].place = queues.count
@@ -152,8 +155,10 @@ struct ReadyLanes: Sendable {
         return low
     }
 
-    /// An operation has left a lane of this queue, with its entry or without.
-    mutating func countOut(of queue: Int) {
+    /// An operation has left this lane, with its entry or without.
+    mutating func countOut(of lane: Int) {
+        lanes[lane].count -= 1
+        let queue = lanes[lane].queue
         byQueue[queue].count -= 1
         guard byQueue[queue].count == 0 else { return }
         let place = byQueue[queue].place
@@ -235,6 +240,10 @@ struct ReadyLanes: Sendable {
             guard heads.count == listed, heads.count == byQueue[queue].lanes.count,
                 zip(heads, heads.dropFirst()).allSatisfy({ $0 > $1 })
             else { return "the lanes of queue \(queue) are out of line" }
+            let count = lanes.reduce(0) { $0 + ($1.queue == queue ? $1.count : 0) }
+            guard count == byQueue[queue].count else {
+                return "queue \(queue) counts \(byQueue[queue].count) ready, its lanes \(count)"
+            }
         }
         return nil
     }

@@ -1,4 +1,4 @@
-import OperonModel
+package import OperonModel
 
 // Demand classes, and what workers offer to them.
 extension Scheduler {
@@ -41,6 +41,67 @@ extension Scheduler {
                 return ResourceAmount(name: offered.name, amount: max(0, left))
             }
         )
+    }
+
+    // MARK: - What clients can see
+
+    /// The demand classes that graphs name, and first the one that asks for nothing, with what is
+    /// ready and in flight in each. Operations that need no worker are left out. O(lanes + attempts
+    /// in flight).
+    package var demandStatus: [DemandStatus] {
+        var status = demands.classes.map { DemandStatus(demand: $0.demand) }
+        for lane in ready.indices where !ready[lane].isExternal {
+            status[ready[lane].demand].ready += ready[lane].count
+        }
+        for attempt in attempts.all where !attempt.isYielded {
+            status[graphs.rule(of: attempt.operation).demand].inFlight += 1
+        }
+        return demands.classes.indices.filter { !demands.classes[$0].isFree }.map { status[$0] }
+    }
+
+    package struct DemandStatus: Hashable, Sendable {
+        package let demand: ResourceDemand
+        package var ready = 0
+        /// Dispatched or executing, with a slot.
+        package var inFlight = 0
+    }
+
+    /// What the workers that take operations offer in all, and what is left of it, by the names of
+    /// the resources. O(workers).
+    package var resourceStatus: [ResourceStatus] {
+        var places: [String: Int] = [:]
+        var all: [ResourceStatus] = []
+        for index in workers.indices where workers[index].takesWork {
+            let left = resourcesLeft(of: index)
+            for offered in workers[index].offer.resources.all {
+                let place = places[offered.name] ?? all.count
+                if place == all.count {
+                    places[offered.name] = place
+                    all.append(ResourceStatus(name: offered.name))
+                }
+                all[place].workers += 1
+                all[place].offered += Double(offered.amount)
+                all[place].left += Double(left[offered.name] ?? 0)
+            }
+        }
+        return all.sorted { $0.name < $1.name }
+    }
+
+    /// In the base unit of the resource. Floating point, because the sum over all workers may not
+    /// fit into an integer.
+    package struct ResourceStatus: Hashable, Sendable {
+        package let name: String
+        /// How many workers offer it.
+        package var workers = 0
+        package var offered = 0.0
+        package var left = 0.0
+
+        package init(name: String, workers: Int = 0, offered: Double = 0, left: Double = 0) {
+            self.name = name
+            self.workers = workers
+            self.offered = offered
+            self.left = left
+        }
     }
 
     // MARK: - Invariants

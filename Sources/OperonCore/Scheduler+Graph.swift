@@ -160,7 +160,7 @@ extension Scheduler {
     /// The operation is not in its lane any more. Its entry may be: see `ReadyLanes`.
     mutating func leaveLane(_ operation: OperationID) {
         graphs[flags: operation].remove(.inLane)
-        ready.countOut(of: graphs.queue(of: operation))
+        ready.countOut(of: graphs.rule(of: operation).lane)
     }
 
     /// The operation is no longer set aside, whatever the reason was.

@@ -171,6 +171,7 @@ extension Scheduler {
 
     private func violatedInvariantOfQueues() -> String? {
         var ready = [Int](repeating: 0, count: queues.count)
+        var inLane = [Int](repeating: 0, count: self.ready.indices.count)
         var inFlight = [Int](repeating: 0, count: queues.count)
         var unfinished = [Int](repeating: 0, count: queues.count)
         for id in graphs.all {
@@ -179,7 +180,10 @@ extension Scheduler {
                 if graphs[id].operations.outcome[index] == nil {
                     unfinished[graphs[id].queue(index)] += 1
                 }
-                if isEnqueued(operation) { ready[graphs[id].queue(index)] += 1 }
+                if isEnqueued(operation) {
+                    ready[graphs[id].queue(index)] += 1
+                    inLane[graphs.rule(of: operation).lane] += 1
+                }
                 switch graphs[id].operations.state[index] {
                 case .executing where waits[operation] != nil: break
                 case .dispatched, .executing: inFlight[graphs[id].queue(index)] += 1
@@ -205,6 +209,9 @@ extension Scheduler {
             guard inLanes >= ready[index] else {
                 return "queue “\(queues[index].name)” has ready operations that stand in no lane"
             }
+        }
+        for lane in self.ready.indices where self.ready[lane].count != inLane[lane] {
+            return "lane \(lane) counts \(self.ready[lane].count) ready of \(inLane[lane])"
         }
         return nil
     }

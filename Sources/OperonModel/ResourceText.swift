@@ -53,6 +53,11 @@ package enum ResourceText {
         }
     }
 
+    /// An amount in the base unit of the resource as processors, bytes or whole units.
+    package static func wholeUnits(_ amount: Double, of name: String) -> Double {
+        name == ResourceAmount.cpusName ? amount / Double(ResourceAmount.cpuUnit) : amount
+    }
+
     /// `gpus 1, memory 8GiB`.
     package static func text(_ amounts: ResourceAmounts) -> String {
         amounts.all.map { "\($0.name) \(text($0.amount, of: $0.name))" }.joined(separator: ", ")
@@ -93,9 +98,44 @@ extension ResourceDemand {
         let amounts = resources.isEmpty ? [] : [ResourceText.text(resources)]
         return (amounts + requirements.map(\.text)).joined(separator: ", ")
     }
+
+    /// The amounts for programs: `gpus=1,memory=8GiB`. Different amounts have different texts.
+    package var resourceText: String {
+        resources.all.map { "\($0.name)=\(ResourceText.text($0.amount, of: $0.name))" }
+            .joined(separator: ",")
+    }
+
+    /// The requirements for programs, as Kubernetes writes label selectors:
+    /// `arch in (arm64,x86_64),region=eu`. Different requirements have different texts.
+    package var selector: String { requirements.map(\.selector).joined(separator: ",") }
 }
 
 extension WorkerRequirement {
+    fileprivate var selector: String {
+        switch condition {
+        case .oneOf(let values) where values.count == 1: "\(label)=\(Self.quoted(values[0]))"
+        case .oneOf(let values): "\(label) in \(Self.list(values))"
+        case .noneOf(let values): "\(label) notin \(Self.list(values))"
+        case .exists(true): label
+        case .exists(false): "!\(label)"
+        }
+    }
+
+    private static func list(_ values: [String]) -> String {
+        "(" + values.map(quoted).joined(separator: ",") + ")"
+    }
+
+    /// A value that could be taken for something else is in quotes.
+    private static func quoted(_ value: String) -> String {
+        guard !ResourceText.isName(value) else { return value }
+        var quoted = "\"".unicodeScalars
+        for scalar in value.unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { quoted.append("\\") }
+            quoted.append(scalar)
+        }
+        return String(quoted) + "\""
+    }
+
     /// `region must be eu`, for a sentence.
     package var text: String {
         func list(_ values: [String]) -> String {

@@ -356,21 +356,6 @@ package struct KeyView: Hashable, Sendable, Codable {
     package static let holdersMax = 100
 }
 
-/// An amount that a worker offers, in whole processors, bytes or units.
-package struct ResourceView: Hashable, Sendable, Codable {
-    package var name: String
-    package var offered: Double
-    package var free: Double
-
-    package init(_ offered: ResourceAmount, left: Int) {
-        let isCPUs = offered.name == ResourceAmount.cpusName
-        let unit = isCPUs ? Double(ResourceAmount.cpuUnit) : 1
-        name = offered.name
-        self.offered = Double(offered.amount) / unit
-        free = Double(left) / unit
-    }
-}
-
 package struct WorkerView: Hashable, Sendable, Codable {
     package var id: String
     package var name: String

@@ -26,6 +26,10 @@ import Testing
             #expect(lines.contains("operon_dispatch_seconds_count 2"))
             #expect(lines.contains("operon_operations{state=\"executing\"} 0"))
             #expect(lines.contains("operon_queue_ready{queue=\"default\"} 0"))
+            #expect(lines.contains("operon_demand_ready{resources=\"\",workers=\"\"} 0"))
+            #expect(lines.contains("# TYPE operon_resource_free gauge"))
+            let memory = lines.first { $0.hasPrefix("operon_resource_offered{resource=\"memory") }
+            #expect(memory?.hasSuffix("} 0") == false)
             #expect(lines.contains("operon_workers 1"))
             #expect(lines.contains("# TYPE operon_store_commit_seconds histogram"))
             #expect(!lines.contains("operon_store_commit_seconds_count 0"))

@@ -50,7 +50,7 @@ package struct CoordinatorMeters: Sendable {
         }
     }
 
-    fileprivate enum Label {
+    enum Label {
         static let outcomes = "operon_outcomes_total"
         static let attempts = "operon_attempts_total"
         static let workersLost = "operon_workers_lost_total"
@@ -68,6 +68,13 @@ package struct CoordinatorMeters: Sendable {
         static let queueInFlight = "operon_queue_in_flight"
         static let otherReady = "operon_other_queues_ready"
         static let otherInFlight = "operon_other_queues_in_flight"
+        static let demandReady = "operon_demand_ready"
+        static let demandInFlight = "operon_demand_in_flight"
+        static let otherDemandsReady = "operon_other_demands_ready"
+        static let otherDemandsInFlight = "operon_other_demands_in_flight"
+        static let resourceOffered = "operon_resource_offered"
+        static let resourceFree = "operon_resource_free"
+        static let otherResources = "operon_other_resources"
     }
 
     /// The description of each metric, for backends that can show descriptions.
@@ -89,6 +96,14 @@ package struct CoordinatorMeters: Sendable {
         Label.queueInFlight: "Operations dispatched or executing.",
         Label.otherReady: "Operations that could run, of queues that are not listed.",
         Label.otherInFlight: "Operations dispatched or executing, of queues that are not listed.",
+        Label.demandReady: "Operations that could run, by what they ask of a worker.",
+        Label.demandInFlight: "Operations dispatched or executing, by what they ask of a worker.",
+        Label.otherDemandsReady: "Operations that could run, of demands that are not listed.",
+        Label.otherDemandsInFlight:
+            "Operations dispatched or executing, of demands that are not listed.",
+        Label.resourceOffered: "What live workers offer that do not drain.",
+        Label.resourceFree: "What these workers have left.",
+        Label.otherResources: "Resources that are not listed.",
     ]
 
     // MARK: - Counting
@@ -162,71 +177,7 @@ extension CoreMetrics.Timer {
     }
 }
 
-/// The number of operations of each queue at the time of a scrape: no series outlives its queue.
-package struct QueueMeters: Sendable {
-    package struct Family: Sendable {
-        package let label: String
-        /// A `nil` queue: the value belongs to no single queue.
-        package let values: [(queue: String?, value: Int)]
-    }
-
-    struct Queue: Sendable {
-        var name: String
-        var ready: Int
-        var inFlight: Int
-    }
-
-    /// The most queues that are listed individually. Each costs the monitoring system two series
-    /// for as long as it remembers them, and clients choose the names of queues.
-    package static let listedMax = 1_000
-
-    let queues: [Queue]
-
-    /// Lists the queues with the most operations individually, and the sum of all others.
-    package var families: [Family] {
-        let ordered = queues.sorted { left, right in
-            let counts = (left.ready + left.inFlight, right.ready + right.inFlight)
-            return counts.0 == counts.1 ? left.name < right.name : counts.0 > counts.1
-        }
-        let listed = ordered.prefix(Self.listedMax)
-        let others = ordered.dropFirst(Self.listedMax)
-        func family(_ label: String, _ value: (Queue) -> Int) -> Family {
-            Family(label: label, values: listed.map { ($0.name, value($0)) })
-        }
-        func sum(_ label: String, _ value: (Queue) -> Int) -> Family {
-            Family(label: label, values: [(nil, others.reduce(0) { $0 + value($1) })])
-        }
-        return [
-            family(CoordinatorMeters.Label.queueReady) { $0.ready },
-            family(CoordinatorMeters.Label.queueInFlight) { $0.inFlight },
-            sum(CoordinatorMeters.Label.otherReady) { $0.ready },
-            sum(CoordinatorMeters.Label.otherInFlight) { $0.inFlight },
-        ]
-    }
-}
-
 extension CoordinatorService {
-    /// Sets the values that are read on request; all other values are counted as they happen.
-    ///
-    /// - Returns: The queues. The caller sorts and writes them, because there may be many and the
-    ///   coordinator can do nothing else meanwhile.
-    package func refreshMeters() -> QueueMeters {
-        meters?.set(
-            clusterView(version: ""),
-            isUp: scheduler.isUp,
-            isKept: keeping?.trouble == nil
-        )
-        return QueueMeters(
-            queues: scheduler.queueStatus.map { queue in
-                QueueMeters.Queue(
-                    name: queue.name,
-                    ready: queue.ready,
-                    inFlight: queue.inFlight
-                )
-            }
-        )
-    }
-
     /// Why the coordinator cannot serve at present; `nil`: it accepts commands and its workers can
     /// be reached.
     package var unreadiness: String? {

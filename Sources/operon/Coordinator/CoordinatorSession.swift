@@ -175,8 +175,8 @@ struct CoordinatorSession {
             let trouble = pulse.unreadiness
             return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
         } metrics: { [metrics] in
-            let queues = await service.refreshMeters()
-            return metrics.text(with: queues.families.map { PrometheusMetrics.Gauges($0) })
+            let scraped = await service.refreshMeters()
+            return metrics.text(with: scraped.families.map { PrometheusMetrics.Gauges($0) })
         }
         return HTTPServer(server, codec: GraphFileCodec(), health: health, logger: logger) { name in
             LocalCoordinator(service: service, caller: name, version: Version.text)
@@ -197,12 +197,7 @@ struct CoordinatorSession {
 }
 
 extension PrometheusMetrics.Gauges {
-    fileprivate init(_ family: QueueMeters.Family) {
-        self.init(
-            label: family.label,
-            values: family.values.map { queue, value in
-                (dimensions: queue.map { [("queue", $0)] } ?? [], value: Double(value))
-            }
-        )
+    fileprivate init(_ family: ScrapedMeters.Family) {
+        self.init(label: family.label, values: family.values)
     }
 }
