@@ -234,16 +234,18 @@ extension Scheduler {
 
     private func missingWorker(for operation: OperationID) -> Reason? {
         let demand = demand(of: operation)
-        let alive = workers.filter(\.takesWork)
-        if !alive.contains(where: { $0.knowsKind[demand.kind] }) {
-            return .noWorkerForKind(kinds[demand.kind].name)
-        }
-        let serving = alive.filter { $0.knowsKind[demand.kind] && $0.servesQueue[demand.queue] }
-        if serving.isEmpty { return .noWorkerForQueue(queues[demand.queue].name) }
-        let able = serving.filter { $0.meets[demand.demand] }
-        if able.isEmpty { return .noWorkerForDemand(demands[demand.demand].demand) }
+        let missing = missingWorker(
+            queue: demand.queue,
+            kind: demand.kind,
+            demand: demand.demand
+        )
+        if let missing { return Reason(missing) }
         // Without a connection no worker can be heard.
-        return !isConnected || able.contains(where: isWithinReach) ? nil : .workersSilent
+        guard isConnected else { return nil }
+        let isReached = workers.contains {
+            $0.takesWork && $0.accepts(demand) && isWithinReach($0)
+        }
+        return isReached ? nil : .workersSilent
     }
 
     /// The most urgent operation of its lane: nothing else delays this one.

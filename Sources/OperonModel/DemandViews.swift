@@ -19,3 +19,29 @@ package struct ResourceView: Hashable, Sendable, Codable {
         free = ResourceText.wholeUnits(left, of: name)
     }
 }
+
+/// Operations of a submission that no worker known now could ever run. They wait for a worker that
+/// can.
+package struct WarningView: Hashable, Sendable, Codable {
+    /// `noWorker`, or one of the codes of reasons: `noWorkerForKind`, `noWorkerForQueue`,
+    /// `noWorkerForResources`.
+    package var code: String
+    /// A sentence for a person.
+    package var text: String
+    /// What is missing: the kind, the queue, or what the worker that comes closest lacks; empty for
+    /// `noWorker`.
+    package var missing: String
+    /// The first few of the operations.
+    package var operations: [OperationName] = []
+    /// How many more operations there are than those listed.
+    package var more = 0
+
+    package init(code: String, text: String, missing: String) {
+        self.code = code
+        self.text = text
+        self.missing = missing
+    }
+
+    /// The most warnings that one answer has.
+    package static let listedMax = 8
+}

@@ -99,6 +99,19 @@ extension ResourceDemand {
         return (amounts + requirements.map(\.text)).joined(separator: ", ")
     }
 
+    /// What the worker that comes closest lacks, for a sentence; `nil`: there is no worker.
+    package func lacking(nearestOf offers: [WorkerOffer]) -> String? {
+        guard let all = offers.map({ unmet(by: $0) }).min(by: { $0.count < $1.count }) else {
+            return nil
+        }
+        let more = all.count - Self.namedClausesMax
+        let named = all.prefix(Self.namedClausesMax).joined(separator: "; ")
+        return more > 0 ? "\(named); and \(more) more" : named
+    }
+
+    /// The most clauses that a sentence has.
+    private static let namedClausesMax = 4
+
     /// The amounts for programs: `gpus=1,memory=8GiB`. Different amounts have different texts.
     package var resourceText: String {
         resources.all.map { "\($0.name)=\(ResourceText.text($0.amount, of: $0.name))" }
@@ -136,10 +149,15 @@ extension WorkerRequirement {
         return String(quoted) + "\""
     }
 
+    /// The most values that a sentence names.
+    private static let namedValuesMax = 5
+
     /// `region must be eu`, for a sentence.
     package var text: String {
         func list(_ values: [String]) -> String {
-            values.map { "“\($0)”" }.joined(separator: " or ")
+            let named = values.prefix(Self.namedValuesMax).map { "“\($0)”" }
+            let more = values.count - named.count
+            return (named + (more > 0 ? ["\(more) more"] : [])).joined(separator: " or ")
         }
         return switch condition {
         case .oneOf(let values): "“\(label)” must be \(list(values))"

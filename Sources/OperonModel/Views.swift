@@ -51,6 +51,8 @@ package struct GraphView: Hashable, Sendable, Codable {
     package var exitCode: Int32?
     /// In the answer to an addition: the index of the first operation that was added.
     package var firstAdded: UInt32?
+    /// In the answer to a submission or an addition: what no worker could run; `nil`: nothing.
+    package var warnings: [WarningView]?
 
     package init(
         id: UInt32,

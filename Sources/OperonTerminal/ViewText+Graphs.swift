@@ -94,6 +94,13 @@ extension ViewText {
         return lines
     }
 
+    /// After `submit`: what no worker could run.
+    package func warnings(_ graph: GraphView) -> [String] {
+        (graph.warnings ?? []).map {
+            style.tinted("warning:", .attention) + " " + shown($0.text)
+        }
+    }
+
     /// The end of a graph, for a command that waited for it.
     package func ended(_ graph: GraphView) -> [String] {
         [style.tinted(name(graph), .strong) + " finished. " + counts(graph.counts)]

@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 import OperonAMQP
 package import OperonCore
-import OperonModel
+package import OperonModel
 import OperonPorts
 package import OperonRuntime
 import OperonTesting
@@ -52,6 +52,7 @@ extension TestCluster {
     ///
     /// - Parameters:
     ///   - kinds: What it knows besides the built-in kinds.
+    ///   - offer: What it offers, whatever its machine has.
     ///   - change: Changes the configuration of its agent.
     @discardableResult
     package func join(
@@ -60,6 +61,7 @@ extension TestCluster {
         host: String = "node",
         queues: [String] = [],
         kinds: [String] = ["Play"],
+        offer: WorkerOffer = WorkerOffer(),
         _ change: @escaping @Sendable (inout WorkerAgent.Configuration) -> Void = { _ in }
     ) async throws -> Worker {
         let environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
@@ -79,6 +81,7 @@ extension TestCluster {
         let limits = options.scheduler.limits
         configuration.agent = { agent in
             agent.host = host
+            agent.offer = offer
             agent.limits = limits
             agent.kinds = (Work.builtInKinds + kinds).sorted()
             agent.runsAnyKind = false

@@ -145,7 +145,9 @@ import Testing
 
             #expect(ended.end == .exit(code))
             #expect(ended.output == "0\n")
-            #expect(ended.errors == "")
+            // Warnings are printed in every format.
+            let warning = "warning: There is no worker yet: the operations wait until one starts.\n"
+            #expect(ended.errors == warning)
         }
     }
 

@@ -114,9 +114,10 @@ struct ManualCluster: Sendable {
     func join(
         _ sender: WorkerIdentity = worker,
         slots: UInt32 = 4,
-        kinds: [String] = Work.builtInKinds
+        kinds: [String] = Work.builtInKinds,
+        offer: WorkerOffer = WorkerOffer()
     ) async throws {
-        let hello = Hello(
+        var hello = Hello(
             sentAt: SystemClock.now(),
             host: "test",
             processID: 1,
@@ -128,6 +129,7 @@ struct ManualCluster: Sendable {
             lastEvent: 0,
             isDraining: false
         )
+        hello.offer = offer
         try await say(.hello(hello), from: sender, of: Reign(rawValue: 0))
     }
 

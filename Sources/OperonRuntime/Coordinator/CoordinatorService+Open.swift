@@ -60,9 +60,7 @@ extension CoordinatorService {
             }
             return kept
         }
-        var view = view(of: graph)
-        view.firstAdded = use.first
-        return view
+        return answer(graph, from: use.first)
     }
 
     /// Takes new operations, unless the client's key says that they were taken before.

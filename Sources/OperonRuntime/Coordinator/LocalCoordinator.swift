@@ -32,7 +32,7 @@ package struct LocalCoordinator: CoordinatorClient {
         contents.needs = compiled.graphsNeeded(by: nil)
         let kept = contents
         return try await answers.change { service async throws(ClientError) in
-            service.view(of: try await service.submitOnce(graph, compiled, kept))
+            service.answer(try await service.submitOnce(graph, compiled, kept))
         }
     }
 

@@ -106,12 +106,10 @@ extension CoordinatorService {
 
     /// What the worker that comes closest lacks.
     private func unmet(_ demand: ResourceDemand, of operation: OperationID) -> ReasonView {
-        let closest = scheduler.serving(operation).map { demand.unmet(by: $0) }
-            .min { $0.count < $1.count }
-        let lacks = closest.map { $0.joined(separator: "; ") } ?? "there is no worker"
+        let lacking = lacking(demand, for: operation)
         return ReasonView(
             code: "noWorkerForResources",
-            text: "No worker could ever run it: \(lacks). Start a worker that offers this."
+            text: "No worker could ever run it: \(lacking). Start a worker that offers this."
         )
     }
 
@@ -248,7 +246,7 @@ extension CoordinatorService {
         return view
     }
 
-    private static func list(_ names: [String], more: Int) -> String {
+    static func list(_ names: [String], more: Int) -> String {
         var names = names.map { "“\($0)”" }
         if more > 0 { names.append("\(more) more") }
         guard let last = names.popLast() else { return "nothing" }

@@ -38,6 +38,11 @@ struct Console: Sendable {
         errors.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
+    /// Writes warnings for people, whatever the format.
+    func warn(_ lines: [String]) {
+        errors.write(Array(lines.map { $0 + "\n" }.joined().utf8))
+    }
+
     /// Writes the result in the format that was asked for. `text` is the result for people, `names`
     /// are what a script continues with.
     func show(

@@ -13,7 +13,8 @@ struct Submit: AsyncParsableCommand {
         discussion: """
             Prints the number of the graph. With --wait or --watch, the exit code tells the \
             outcome of the graph, as for operon run. Otherwise 0 means that the coordinator has \
-            stored the graph.
+            stored the graph. Operations that no worker could ever run are named in a warning: \
+            they wait for one that can.
             """
     )
 
@@ -81,6 +82,7 @@ struct Submit: AsyncParsableCommand {
                     isFollowed: watch || wait
                 )
             )
+            session.console.warn(session.console.speech.warnings(view))
             if watch {
                 throw ExitCode(try await Watching(session, output: session.console.errors).run(id))
             }

@@ -126,20 +126,27 @@ struct RunSession {
             resources: worker.resources,
             labels: worker.labels
         )
-        for operation in graph.description.operations {
-            let demand = ResourceDemand(
-                resources: operation.resources,
-                requirements: operation.workers
-            )
-            guard let lacks = demand.isEmpty ? nil : demand.unmet(by: offer).first else { continue }
-            throw Failure(
-                ExitStatus.failed,
-                "“\(operation.name)” can never run here: \(lacks). Nothing was started. Offer it "
-                    + "with --resources or --label, or run with --broker on a worker that offers "
-                    + "it."
-            )
+        let compiled = graph.compiled
+        let number = compiled.demands.indices.first { !compiled.demands[$0].isMet(by: offer) }
+        guard let number, let lacking = compiled.demands[number].lacking(nearestOf: [offer]) else {
+            return
         }
+        let operations = graph.description.operations.indices.filter {
+            Int(compiled.policies[Int(compiled.policy[$0])].demand) == number
+        }
+        let named = operations.prefix(Self.unrunnableNamedMax)
+            .map { "“\(graph.description.operations[$0].name)”" }.joined(separator: ", ")
+        let more = operations.count - Self.unrunnableNamedMax
+        throw Failure(
+            ExitStatus.failed,
+            "\(named)\(more > 0 ? " and \(more) more" : "") can never run here: \(lacking). "
+                + "Nothing was started. Offer it with --resources or --label, or run with --broker "
+                + "on a worker that offers it."
+        )
     }
+
+    /// The most operations that a refusal names.
+    private static let unrunnableNamedMax = 3
 
     private func runOnBroker(_ url: String) async throws -> Int32 {
         let broker = try BrokerConnection(url: url, prefix: options.prefix)
