@@ -49,6 +49,43 @@ extension Scheduler {
     /// ready and in flight in each. Operations that need no worker are left out. O(lanes + attempts
     /// in flight).
     package var demandStatus: [DemandStatus] {
+        let status = statusOfDemandClasses
+        return demands.classes.indices.filter { !demands.classes[$0].isFree }.map { status[$0] }
+    }
+
+    /// The demand classes with an operation that is ready or in flight, and what is missing for
+    /// those that no live worker could ever run. O(lanes × workers + attempts in flight).
+    package var waitingDemands: [DemandStatus] {
+        var status = statusOfDemandClasses
+        var most = [Int](repeating: 0, count: status.count)
+        let hasWorkers = self.hasWorkers
+        for number in ready.indices where !ready[number].isExternal && ready[number].count > 0 {
+            let lane = ready[number]
+            guard
+                let missing = missingWorker(
+                    queue: lane.queue,
+                    kind: lane.kind,
+                    demand: lane.demand
+                )
+            else { continue }
+            status[lane.demand].unrunnable += lane.count
+            guard hasWorkers, lane.count > most[lane.demand] else { continue }
+            most[lane.demand] = lane.count
+            status[lane.demand].missing = missing
+            status[lane.demand].lane = number
+        }
+        return status.filter { $0.ready + $0.inFlight > 0 }
+    }
+
+    /// What the live workers offer that serve the queue and know the kind of the operations for
+    /// which something is missing.
+    package func serving(_ status: DemandStatus) -> [WorkerOffer] {
+        guard let number = status.lane else { return [] }
+        return serving(queue: ready[number].queue, kind: ready[number].kind)
+    }
+
+    /// By the number of the class; those of free numbers are empty.
+    private var statusOfDemandClasses: [DemandStatus] {
         var status = demands.classes.map { DemandStatus(demand: $0.demand) }
         for lane in ready.indices where !ready[lane].isExternal {
             status[ready[lane].demand].ready += ready[lane].count
@@ -56,7 +93,7 @@ extension Scheduler {
         for attempt in attempts.all where !attempt.isYielded {
             status[graphs.rule(of: attempt.operation).demand].inFlight += 1
         }
-        return demands.classes.indices.filter { !demands.classes[$0].isFree }.map { status[$0] }
+        return status
     }
 
     package struct DemandStatus: Hashable, Sendable {
@@ -64,6 +101,12 @@ extension Scheduler {
         package var ready = 0
         /// Dispatched or executing, with a slot.
         package var inFlight = 0
+        /// How many of the ready ones no live worker could ever run; only in `waitingDemands`.
+        package var unrunnable = 0
+        /// What is missing for most of these; `nil`: nothing, or there is no worker at all.
+        package var missing: Missing?
+        /// The lane of those.
+        fileprivate var lane: Int?
     }
 
     /// What the workers that take operations offer in all, and what is left of it, by the names of

@@ -142,9 +142,11 @@ extension Scheduler {
     /// What the live workers offer that serve the queue of an operation and know its kind.
     package func serving(_ operation: OperationID) -> [WorkerOffer] {
         let demand = demand(of: operation)
-        return workers.filter {
-            $0.takesWork && $0.servesQueue[demand.queue] && $0.knowsKind[demand.kind]
-        }.map(\.offer)
+        return serving(queue: demand.queue, kind: demand.kind)
+    }
+
+    func serving(queue: Int, kind: Int) -> [WorkerOffer] {
+        workers.filter { $0.takesWork && $0.servesQueue[queue] && $0.knowsKind[kind] }.map(\.offer)
     }
 
     /// All workers that are alive, or gone and remembered.

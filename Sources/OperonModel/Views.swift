@@ -417,6 +417,13 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var busySlots: Int
     package var openGraphs: Int
     package var counts: StateCounts
+    /// What the workers that take operations offer in all; `nil`: nothing.
+    package var resources: [ResourceView]?
+    /// What waits or runs, by what it asks of its worker: first what no worker could ever run, then
+    /// what has the most ready operations; `nil`: nothing.
+    package var demands: [DemandView]?
+    /// How many more demands there are than those listed; `nil`: none.
+    package var moreDemands: Int?
     /// The number of the last event; 0: there was none; `nil`: the answer does not include it.
     package var lastEvent: UInt64?
 

@@ -9,17 +9,50 @@ extension ViewText {
             cluster.workers == 0
             ? style.tinted("none; to start one: operon-worker", .attention)
             : "\(cluster.workers), \(cluster.busySlots) of \(plural(cluster.slots, "slot")) busy"
-        return block(
-            [
-                ("coordinator", shown("version \(cluster.version), \(age)")),
-                ("broker", health(cluster.broker)),
-                ("store", health(cluster.store)),
-                ("workers", workers),
-                ("graphs", "\(cluster.openGraphs) not finished"),
-                ("operations", counts(cluster.counts, noun: nil)),
-            ],
-            indent: 0
-        )
+        let facts: [(name: String, value: String?)] = [
+            ("coordinator", shown("version \(cluster.version), \(age)")),
+            ("broker", health(cluster.broker)),
+            ("store", health(cluster.store)),
+            ("workers", workers),
+            ("resources", resources(of: cluster)),
+            ("graphs", "\(cluster.openGraphs) not finished"),
+            ("operations", counts(cluster.counts, noun: nil)),
+        ]
+        return block(facts + waiting(in: cluster), indent: 0)
+    }
+
+    /// `cpus 3.5 of 8, memory 12GiB of 32GiB free`; `nil`: nothing is offered.
+    private func resources(of cluster: ClusterView) -> String? {
+        guard let resources = cluster.resources, !resources.isEmpty else { return nil }
+        let parts = resources.map { one in
+            "\(shown(one.name)) \(Self.amount(one.free, of: one.name)) of "
+                + Self.amount(one.offered, of: one.name)
+        }
+        return parts.joined(separator: ", ") + " free"
+    }
+
+    /// The most demands that `status` lists.
+    private static let waitingMax = 10
+
+    /// A line for each demand that waits and asks for more than a slot, or that no worker meets.
+    private func waiting(in cluster: ClusterView) -> [(name: String, value: String?)] {
+        // Without a worker everything waits for one.
+        let isMissing = cluster.workers > 0
+        let demands = (cluster.demands ?? []).filter { demand in
+            demand.ready > 0 && (!demand.isPlain || isMissing && demand.unrunnable > 0)
+        }
+        var lines = demands.prefix(Self.waitingMax).map { demand in
+            var text = "\(plural(demand.ready, "operation")) for \(shown(demand.text))"
+            if isMissing, demand.unrunnable > 0, let missing = demand.missing {
+                let part = demand.unrunnable < demand.ready ? "\(demand.unrunnable) of " : ""
+                let why = "no worker could ever run \(part)them: \(shown(missing))"
+                text += "; " + style.tinted(why, .attention)
+            }
+            return text
+        }
+        let more = demands.count - lines.count + (cluster.moreDemands ?? 0)
+        if more > 0 { lines.append(said("… and \(more) more demands")) }
+        return lines.enumerated().map { ($0 == 0 ? "waiting" : "", $1) }
     }
 
     private func health(_ text: String) -> String {

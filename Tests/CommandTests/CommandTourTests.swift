@@ -76,7 +76,11 @@ private struct Tour {
             slots: 8,
             host: "node-1",
             queues: ["default"],
-            kinds: []
+            kinds: [],
+            offer: WorkerOffer(
+                resources: [.cpus(8), .memory(bytes: 16 << 30)],
+                labels: [WorkerLabel("region", "eu")]
+            )
         )
         _ = try server.workspace.write("wordcount.yaml", LiveServer.wordcount)
         try await run("submit wordcount.yaml --idempotency-key monday")
@@ -95,7 +99,11 @@ private struct Tour {
             slots: 4,
             host: "node-2",
             queues: ["default", "licensed"],
-            kinds: ["MergeCounts"]
+            kinds: ["MergeCounts"],
+            offer: WorkerOffer(
+                resources: [.cpus(4), .memory(bytes: 8 << 30), .gpus(1)],
+                labels: [WorkerLabel("region", "us")]
+            )
         )
         clock.advance(by: .seconds(1))
         try await run("list")
@@ -180,6 +188,18 @@ private struct Tour {
         try await run("retry night --cancelled")
         try await finish("night/collect", after: 5, .signal(name: "SIGSEGV"))
         try await run("dead night --retry")
+        _ = try server.workspace.write(
+            "train.yaml",
+            "name: train\noperations:\n"
+                + "  small: { run: ./train, resources: { cpus: 6 } }\n"
+                + "  next: { run: ./train, resources: { cpus: 6 } }\n"
+                + "  large: { run: ./train, resources: { cpus: 6, gpus: 4 } }\n"
+                + "  far: { run: ./train, workers: { region: asia } }\n"
+        )
+        try await run("submit train.yaml")
+        try await server.wait(for: "train/small", .executing)
+        try await run("status")
+        try await run("explain train/large")
     }
 
     mutating func stray() async throws {

@@ -53,6 +53,34 @@ struct DemandStatusTests {
         #expect(counts(bench)["gpus 1"] == [1, 0])
     }
 
+    @Test func `of what waits it is told how much no worker could run, and what is missing`()
+        throws
+    {
+        var bench = SchedulerBench(ResourceTests.patient)
+        bench.join(slots: 1, queues: ["default"], offer: WorkerOffer(resources: [.gpus(2)]))
+        var operations = (0..<3).map { needing("one\($0)", [.gpus(1)]) }
+        operations += (0..<2).map { needing("four\($0)", [.gpus(4)]) }
+        operations += [
+            .nothing("elsewhere") {
+                $0.resources = [.gpus(1)]
+                $0.queue = "second"
+            },
+            OperationDescription(name: "strange", work: .registered(kind: "x", input: .empty)),
+            .nothing("plain"),
+        ]
+        try bench.submit(operations)
+
+        let waiting = bench.scheduler.waitingDemands
+        let four = ResourceDemand(resources: [.gpus(4)])
+        #expect(waiting.map(\.demand.text) == ["", "gpus 1", "gpus 4"])
+        #expect(waiting.map(\.ready) == [2, 3, 2])
+        #expect(waiting.map(\.inFlight) == [0, 1, 0])
+        #expect(waiting.map(\.unrunnable) == [1, 1, 2])
+        #expect(waiting.map(\.missing) == [.kind("x"), .queue("second"), .demand(four)])
+        let offers = bench.scheduler.serving(waiting[2])
+        #expect(four.lacking(nearestOf: offers) == "gpus: 4 needed, 2 offered")
+    }
+
     @Test func `what all workers offer and have left is added up, without those that drain`()
         throws
     {

@@ -74,6 +74,64 @@ import Testing
         )
     }
 
+    @Test func `status says what waits for what, and what no worker could run`() {
+        var cluster = ClusterView(
+            version: "1.2.3",
+            reign: "r",
+            epoch: 1,
+            startedAt: Self.time(0),
+            now: Self.time(61),
+            broker: "ok",
+            store: "ok",
+            workers: 2,
+            slots: 4,
+            busySlots: 4,
+            openGraphs: 1,
+            counts: StateCounts()
+        )
+        cluster.resources = [
+            ResourceView(name: "cpus", offered: 8_000, left: 3_500),
+            ResourceView(name: "me\u{1B}[2J", offered: .infinity, left: -1),
+        ]
+        var large = DemandView(
+            ResourceDemand(resources: [.gpus(4)]),
+            ready: 3,
+            inFlight: 0,
+            unrunnable: 3
+        )
+        large.missing = "gpus: 4 needed, 2 offered"
+        var plain = DemandView(ResourceDemand(), ready: 9, inFlight: 1, unrunnable: 2)
+        plain.missing = "none knows the kind “x”"
+        let taken = ResourceDemand(resources: [.gpus(1)], requirements: [.equals("zone", "a")])
+        let running = DemandView(
+            ResourceDemand(resources: [.gpus(2)]),
+            ready: 0,
+            inFlight: 1,
+            unrunnable: 0
+        )
+        cluster.demands = [
+            large, plain, DemandView(taken, ready: 1, inFlight: 2, unrunnable: 0), running,
+        ]
+        cluster.moreDemands = 7
+
+        let lines = Self.pipe.cluster(cluster)
+        #expect(
+            lines.filter { $0.hasPrefix("resources") || $0.contains(" for ") || $0.contains("…") }
+                == [
+                    "resources    cpus 3.5 of 8, me ? of ? free",
+                    "waiting      3 operations for gpus 4; no worker could ever run them: gpus: 4 "
+                        + "needed, 2 offered",
+                    "             9 operations for nothing but a slot; no worker could ever run 2 "
+                        + "of them: none knows the kind “x”",
+                    "             1 operation for gpus 1, “zone” must be “a”",
+                    "             … and 7 more demands",
+                ]
+        )
+        // Everything waits for a worker: that is said already.
+        cluster.workers = 0
+        #expect(!Self.pipe.cluster(cluster).contains { $0.contains("could ever run") })
+    }
+
     @Test func `a narrow terminal gets what matters most`() {
         #expect(
             Self.narrow.graphs(Self.graphs) == [

@@ -65,6 +65,49 @@ extension CoordinatorService {
         return view
     }
 
+    // MARK: - The whole cluster
+
+    /// The cluster with what waits, what is missing for it, and what the workers have left.
+    func fullClusterView(version: String) -> ClusterView {
+        var view = clusterView(version: version)
+        let resources = scheduler.resourceStatus
+            .sorted { ($1.workers, $0.name) < ($0.workers, $1.name) }
+            .prefix(ResourceView.listedMax)
+        if !resources.isEmpty {
+            view.resources = resources.sorted { $0.name < $1.name }.map { one in
+                ResourceView(name: one.name, offered: one.offered, left: one.left)
+            }
+        }
+        let waiting = scheduler.waitingDemands.sorted { left, right in
+            (left.unrunnable, left.ready, left.inFlight)
+                > (right.unrunnable, right.ready, right.inFlight)
+        }
+        guard !waiting.isEmpty else { return view }
+        view.demands = waiting.prefix(DemandView.listedMax).map { status in
+            var view = DemandView(
+                status.demand,
+                ready: status.ready,
+                inFlight: status.inFlight,
+                unrunnable: status.unrunnable
+            )
+            view.missing = missing(for: status)
+            return view
+        }
+        if waiting.count > DemandView.listedMax {
+            view.moreDemands = waiting.count - DemandView.listedMax
+        }
+        return view
+    }
+
+    private func missing(for status: Scheduler.DemandStatus) -> String? {
+        switch status.missing {
+        case .kind(let kind): "none knows the kind “\(kind)”"
+        case .queue(let queue): "none that knows their kind serves queue “\(queue)”"
+        case .demand(let demand): demand.lacking(nearestOf: scheduler.serving(status))
+        case nil: status.unrunnable > 0 ? "there is no worker" : nil
+        }
+    }
+
     /// What the worker that comes closest lacks to run an operation.
     func lacking(_ demand: ResourceDemand, for operation: OperationID) -> String {
         demand.lacking(nearestOf: scheduler.serving(operation)) ?? "there is no worker"

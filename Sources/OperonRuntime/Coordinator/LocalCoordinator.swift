@@ -393,7 +393,7 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func status() async throws(ClientError) -> ClusterView {
-        try await answers.live { $0.clusterView(version: version) }
+        try await answers.live { $0.fullClusterView(version: version) }
     }
 
     package func backup() async throws(ClientError) -> StoreBackup {
