@@ -107,7 +107,35 @@ static void become_guard(int lifeline) {
     operon_process_close_others(lifeline);
 }
 
-static _Noreturn void guard(const char *marker, const char *directory, int lifeline) {
+// What is being forked during one look is found by the next; ends with a look that finds none.
+enum { LOOKS_MAX = 500, PAUSE_NANOSECONDS = 10 * 1000 * 1000 };
+
+static void pause_between_looks(void) {
+    struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
+    (void)nanosleep(&pause, NULL);
+}
+
+/// Kills everything in a control group and below it, and removes it once nothing is left.
+static void remove_control_group(const char *group) {
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/cgroup.kill", group);
+    if (length < 0 || (size_t)length >= sizeof path) return;
+    for (int look = 0; look < LOOKS_MAX; look++) {
+        int file = open(path, O_WRONLY | O_CLOEXEC);
+        if (file >= 0) {
+            // Without success here the group is not empty, and stays.
+            ssize_t written = write(file, "1", 1);
+            (void)written;
+            (void)close(file);
+        }
+        operon_process_remove(group);
+        if (access(group, F_OK) != 0) return;
+        pause_between_looks();
+    }
+}
+
+static _Noreturn void guard(
+    const char *marker, const char *directory, const char *control_group, int lifeline) {
     become_guard(lifeline);
     char ignored;
     ssize_t count;
@@ -115,17 +143,16 @@ static _Noreturn void guard(const char *marker, const char *directory, int lifel
         count = read(lifeline, &ignored, 1);
     } while (count > 0 || (count < 0 && errno == EINTR));
 
-    // What is being forked during one look is found by the next; ends with a look that finds none.
-    enum { LOOKS_MAX = 500, PAUSE_NANOSECONDS = 10 * 1000 * 1000 };
     for (int look = 0; look < LOOKS_MAX && operon_process_kill_marked(marker) > 0; look++) {
-        struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
-        (void)nanosleep(&pause, NULL);
+        pause_between_looks();
     }
+    if (control_group != NULL) remove_control_group(control_group);
     operon_process_remove(directory);
     _exit(0);
 }
 
-pid_t operon_process_guard(const char *marker, const char *directory, int *lifeline) {
+pid_t operon_process_guard(
+    const char *marker, const char *directory, const char *control_group, int *lifeline) {
     size_t length = strlen(marker);
     if (length == 0 || length > MARKER_BYTES) {
         errno = EINVAL;
@@ -135,7 +162,7 @@ pid_t operon_process_guard(const char *marker, const char *directory, int *lifel
     if (operon_process_pipe(&reader, &writer) != 0) return -1;
     // `fork`, because glibc leaves the child with a usable `malloc` even when other threads run.
     pid_t process = fork();
-    if (process == 0) guard(marker, directory, reader);
+    if (process == 0) guard(marker, directory, control_group, reader);
     int fork_error = errno;
     (void)close(reader);
     if (process < 0) {

@@ -197,6 +197,12 @@ IN_CHILD static int child_main(void *argument) {
     // A parent that died before the line above sends no signal any more.
     if (syscall(SYS_getppid) != context->parent) fail(context, OPERON_PROCESS_PREPARE, ESRCH);
 
+    // While its descriptor is still open. "0" is the writer itself.
+    if (request->enters_control_group
+        && syscall(SYS_write, request->control_group, "0", 1) != 1) {
+        fail(context, OPERON_PROCESS_GROUP, errno);
+    }
+
     // The sources are all above 2, so none overwrites a later one's source; the copies are not
     // closed on exec.
     if (syscall(SYS_dup3, context->input, STDIN_FILENO, 0) < 0

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/timex.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 // Small bridges to what Swift's Glibc module leaves out.
@@ -56,6 +58,11 @@ int operon_process_pipe(int *reader, int *writer) {
     *reader = ends[0];
     *writer = ends[1];
     return 0;
+}
+
+int operon_process_is_control_group(const char *path) {
+    struct statfs status;
+    return statfs(path, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
 }
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where) {

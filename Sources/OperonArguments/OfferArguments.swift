@@ -1,5 +1,6 @@
 import ArgumentParser
 package import OperonModel
+package import OperonRuntime
 
 /// What a worker offers besides slots.
 package struct OfferArguments: ParsableArguments {
@@ -26,9 +27,25 @@ package struct OfferArguments: ParsableArguments {
     )
     private var label: [WorkerLabel] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Make control groups here, for operations with enforce: own, or a path.",
+            discussion: """
+                The worker holds an operation with “enforce: true” to its cpus and its memory \
+                with control groups (cgroups, version 2). “own” stands for the group in which the \
+                worker is started. Without this option, such operations go to other workers.
+                """,
+            valueName: "group"
+        ),
+        transform: { try Self.place($0) }
+    )
+    private var controlGroup: ControlGroupPlace?
+
     package init() {}
 
-    package var isEmpty: Bool { resources == nil && label.isEmpty }
+    package var isEmpty: Bool { resources == nil && label.isEmpty && controlGroup == nil }
+
+    package var controlGroups: ControlGroupPlace? { controlGroup }
 
     package var amounts: ResourceAmounts { resources ?? [] }
 
@@ -38,7 +55,8 @@ package struct OfferArguments: ParsableArguments {
     package func checkUnused() throws {
         guard !isEmpty else { return }
         throw ValidationError(
-            "--resources and --label are of a worker: with a broker, give them to operon-worker"
+            "--resources, --label and --control-group are of a worker: with a broker, give them to "
+                + "operon-worker"
         )
     }
 
@@ -50,6 +68,15 @@ package struct OfferArguments: ParsableArguments {
         } catch {
             throw ValidationError("\(error)")
         }
+    }
+
+    private static func place(_ text: String) throws -> ControlGroupPlace {
+        guard let place = ControlGroupPlace(text: text) else {
+            throw ValidationError(
+                "it must be “own” or the absolute path of a control group"
+            )
+        }
+        return place
     }
 
     private static func amounts(_ text: String) throws -> ResourceAmounts {

@@ -74,16 +74,24 @@ extension WorkerAgent {
     }
 
     /// Gives the most urgent waiting attempt its resources. `false`: there is not enough left, so
-    /// nothing starts before it. Resources that the worker never has end the attempt.
+    /// nothing starts before it. What the worker could never do ends the attempt.
     private mutating func allocate(for attempt: AttemptID, at now: Timestamp) -> Bool {
         guard let operation = held[attempt]?.operation, !operation.resources.isEmpty else {
             return true
         }
-        if allocations.give(operation.resources, to: attempt) { return true }
-        guard !allocations.couldEverFit(operation.resources) else { return false }
+        let why: String
+        if operation.isEnforced, !configuration.offer.enforces {
+            why = "its resources are to be enforced, and its worker makes no control groups"
+        } else if allocations.give(operation.resources, to: attempt) {
+            return true
+        } else if allocations.couldEverFit(operation.resources) {
+            return false
+        } else {
+            let asked = ResourceText.text(operation.resources)
+            why = "it asks for \(asked), which its worker never has"
+        }
         remove(attempt)
-        let asked = ResourceText.text(operation.resources)
-        let error = OperationError.undecodable("it asks for \(asked), which its worker never has")
+        let error = OperationError.undecodable(why)
         record(
             .finished(
                 operation.held,

@@ -477,6 +477,12 @@ struct GraphAssembler {
             if !operation.work.isExternal { operation.resources = source.resources }
         case .workers:
             if !operation.work.isExternal { operation.workers = source.workers }
+        case .enforce:
+            // After the resources, which may be those of the defaults.
+            guard case .command = operation.work, operation.resources.hasEnforceable else {
+                return
+            }
+            operation.enforcesResources = source.enforcesResources
         case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .skip:
             guard case .command(var command) = operation.work else { return }
             apply(key, of: defaults.process, to: &command)

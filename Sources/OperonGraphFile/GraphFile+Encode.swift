@@ -169,6 +169,7 @@ struct GraphWriter {
         if let moment = operation.deadline { text("deadline", DateText.text(moment)) }
         if !operation.resources.isEmpty { write(operation.resources) }
         if !operation.workers.isEmpty { write(operation.workers) }
+        if operation.enforcesResources { raw("enforce", "true") }
         if case .command(let command) = operation.work { write(command) }
     }
 

@@ -26,6 +26,7 @@ enum OperationKey: UInt8, CaseIterable {
     case deadline
     case resources
     case workers
+    case enforce
     case environment
     case inheritEnvironment
     case directory
@@ -52,7 +53,7 @@ enum OperationKey: UInt8, CaseIterable {
     /// The keys that apply only to processes.
     static let process: OperationKeys = [
         .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .produces,
-        .consumes, .skip,
+        .consumes, .skip, .enforce,
     ]
 
     /// The keys that are not allowed in `defaults`.

@@ -142,6 +142,9 @@ struct OperationReader {
             result.description.resources = try fields.resources(node, key.name) ?? []
         case .workers:
             result.description.workers = try fields.requirements(node, key.name) ?? []
+        case .enforce:
+            let isEnforced = node.isNull ? false : try fields.bool(node, key.name)
+            result.description.enforcesResources = isEnforced ?? false
         case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime, .produces,
             .consumes, .skip:
             try readProcess(key, node, into: &result.process)
@@ -328,6 +331,7 @@ struct OperationReader {
             return try registered(entry.value, result.input, version: result.version)
         }
         try checkFiles(of: result, entries)
+        try checkEnforcement(of: result, entries)
         return try command(key, entry.value, result.process)
     }
 
@@ -381,6 +385,28 @@ struct OperationReader {
             entry.key,
             "“skip: upToDate” of operation \(name.quoted) needs “produces”, the files that may be"
                 + " up to date"
+        )
+    }
+
+    /// Without resources of its own, an operation may have those of the defaults.
+    private mutating func checkEnforcement(
+        of result: OperationFields,
+        _ entries: [Node.Entry]
+    ) throws(Stop) {
+        let description = result.description
+        guard description.enforcesResources, !description.resources.hasEnforceable,
+            let entry = entries.first(where: { $0.key == OperationKey.enforce.name }),
+            let resources = entries.first(where: { $0.key == OperationKey.resources.name })?.value
+        else { return }
+        let names = resources.isNull ? [] : resources.entries?.map(\.key)
+        // If it names one of them, or is no map, that was reported.
+        guard names?.contains(where: ResourceAmounts.enforceable.contains) == false else { return }
+        try fields.log.report(
+            .missingKey,
+            at: entry.keyPosition,
+            entry.key,
+            "“enforce” of operation \(description.name.quoted) needs “cpus” or “memory” in its "
+                + "“resources”"
         )
     }
 

@@ -93,6 +93,7 @@ extension OperationDescription {
             let why = "it is external, so it runs on no worker"
             throw .invalid(field: "resources or workers of “\(name)”", why: why)
         }
+        if enforcesResources { try checkEnforcement() }
         switch work {
         case .nothing, .external: break
         case .wait(let duration): try check("wait", duration)
@@ -101,6 +102,16 @@ extension OperationDescription {
             try limits.check(name: kind, of: "kind of “\(name)”")
             guard Work.reservedKinds.contains(kind) else { break }
             throw .invalid(field: "kind of “\(name)”", why: "“\(kind)” is built in")
+        }
+    }
+
+    private func checkEnforcement() throws(Refusal) {
+        let field = "enforce of “\(name)”"
+        guard case .command = work else {
+            throw .invalid(field: field, why: "only a command can be held to its resources")
+        }
+        guard resources.hasEnforceable else {
+            throw .invalid(field: field, why: "its resources have neither cpus nor memory")
         }
     }
 

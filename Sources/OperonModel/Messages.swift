@@ -440,6 +440,8 @@ package struct DispatchedOperation: Hashable, Sendable {
     package var traceParent: String
     /// What it takes of its worker besides a slot.
     package var resources: ResourceAmounts = []
+    /// Whether its worker must hold it to the processors and the memory among them.
+    package var isEnforced = false
     /// What its worker gave it of that. Not sent: the worker sets it at the start.
     package var allocation = Allocation()
 

@@ -165,6 +165,10 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     public var resources: ResourceAmounts = []
     /// What the labels of its worker must be: all of these. One requirement for each label.
     public var workers: [WorkerRequirement] = []
+    /// Whether the worker holds the processes of the operation to the processors and the memory
+    /// that it asks for, with a control group. Only for a command that asks for one of them; it
+    /// runs only on a worker that may make control groups.
+    public var enforcesResources = false
 
     /// Creates an operation that does this, with defaults for the rest.
     public init(name: String, work: Work) {

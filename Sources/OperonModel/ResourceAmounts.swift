@@ -57,6 +57,12 @@ public struct ResourceAmounts: Hashable, Sendable, Codable, ExpressibleByArrayLi
     /// Whether it names no resource.
     public var isEmpty: Bool { all.isEmpty }
 
+    /// The resources that a control group can enforce.
+    package static let enforceable = [ResourceAmount.cpusName, ResourceAmount.memoryName]
+
+    /// Whether it names one of them.
+    package var hasEnforceable: Bool { Self.enforceable.contains { self[$0] != nil } }
+
     /// The amount of a resource in its base unit; `nil`: it is not named.
     public subscript(name: String) -> Int? {
         get { all.first { $0.name == name }?.amount }
@@ -188,13 +194,28 @@ package struct ResourceDemand: Hashable, Sendable {
     package var resources: ResourceAmounts
     /// Sorted by label, so that the same requirements are equal.
     package var requirements: [WorkerRequirement]
+    /// Whether the worker must hold the operation to its processors and its memory.
+    package var isEnforced: Bool
 
-    package init(resources: ResourceAmounts = [], requirements: [WorkerRequirement] = []) {
+    package init(
+        resources: ResourceAmounts = [],
+        requirements: [WorkerRequirement] = [],
+        isEnforced: Bool = false
+    ) {
         self.resources = resources
         self.requirements = requirements.sorted { $0.label < $1.label }
+        self.isEnforced = isEnforced
     }
 
-    package var isEmpty: Bool { resources.isEmpty && requirements.isEmpty }
+    package init(_ operation: OperationDescription) {
+        self.init(
+            resources: operation.resources,
+            requirements: operation.workers,
+            isEnforced: operation.enforcesResources
+        )
+    }
+
+    package var isEmpty: Bool { resources.isEmpty && requirements.isEmpty && !isEnforced }
 
     /// What a worker with this offer lacks, as clauses: `gpus: 2 needed, 1 offered`. Empty: the
     /// worker could run it.
@@ -211,12 +232,16 @@ package struct ResourceDemand: Hashable, Sendable {
             let has = value.map { "it is “\($0)”" } ?? "there is no such label"
             clauses.append("label \(requirement.text), and \(has)")
         }
+        if isEnforced, !offer.enforces {
+            clauses.append("enforce needs a worker that was started with --control-group")
+        }
         return clauses
     }
 
     package func isMet(by offer: WorkerOffer) -> Bool {
         resources.all.allSatisfy { (offer.resources[$0.name] ?? 0) >= $0.amount }
             && requirements.allSatisfy { $0.isMet(by: offer.labels) }
+            && (!isEnforced || offer.enforces)
     }
 }
 
@@ -225,10 +250,17 @@ package struct WorkerOffer: Hashable, Sendable {
     package var resources: ResourceAmounts
     /// Sorted by name, each name once.
     package var labels: [WorkerLabel]
+    /// Whether it holds operations to their processors and their memory if they ask for that.
+    package var enforces: Bool
 
-    package init(resources: ResourceAmounts = [], labels: [WorkerLabel] = []) {
+    package init(
+        resources: ResourceAmounts = [],
+        labels: [WorkerLabel] = [],
+        enforces: Bool = false
+    ) {
         self.resources = resources
         self.labels = labels
+        self.enforces = enforces
     }
 
     /// Sets a label, instead of an earlier one of the same name.

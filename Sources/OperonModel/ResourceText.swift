@@ -96,7 +96,8 @@ extension ResourceDemand {
     /// `gpus 1, memory 8GiB, “region” must be “eu”`, for a sentence.
     package var text: String {
         let amounts = resources.isEmpty ? [] : [ResourceText.text(resources)]
-        return (amounts + requirements.map(\.text)).joined(separator: ", ")
+        let enforcement = isEnforced ? ["enforcement (--control-group)"] : []
+        return (amounts + requirements.map(\.text) + enforcement).joined(separator: ", ")
     }
 
     /// What the worker that comes closest lacks, for a sentence; `nil`: there is no worker.

@@ -376,6 +376,8 @@ package struct WorkerView: Hashable, Sendable, Codable {
     package var resources: [ResourceView]?
     /// `nil`: it has none.
     package var labels: [String: String]?
+    /// Whether it holds operations to their resources; `nil`: it does not.
+    package var enforces: Bool?
     package var heardSecondsAgo: Double
 
     package init(

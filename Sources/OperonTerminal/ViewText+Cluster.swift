@@ -190,11 +190,13 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// What is free of what is offered: `cpus 2/4 memory 3.5GiB/8GiB`.
+    /// What is free of what is offered: `cpus 2/4 memory 3.5GiB/8GiB`, and whether the worker
+    /// enforces it for operations that ask for that.
     private static func resources(of worker: WorkerView) -> String {
-        (worker.resources ?? []).map { one in
+        let amounts = (worker.resources ?? []).map { one in
             "\(one.name) \(amount(one.free, of: one.name))/\(amount(one.offered, of: one.name))"
-        }.joined(separator: " ")
+        }
+        return (amounts + (worker.enforces == true ? ["(enforced)"] : [])).joined(separator: " ")
     }
 
     private static func amount(_ amount: Double, of name: String) -> String {

@@ -54,6 +54,7 @@ extension ProtoDispatchedOperation {
         traceParent = operation.traceParent
         if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
         resources = operation.resources.all.map { ProtoResourceAmount($0) }
+        isEnforced = operation.isEnforced
         if !operation.inputs.isEmpty {
             let packed = PackedInputs(operation.inputs)
             inputs = packed.entries
@@ -125,6 +126,11 @@ extension DispatchedOperation {
         )
         isRepeat = proto.isRepeat
         resources = try ResourceAmounts(proto.resources, "operation.resources", limits)
+        isEnforced = proto.isEnforced
+        guard isEnforced else { return }
+        guard case .command = work, resources.hasEnforceable else {
+            throw .invalid("operation.is_enforced", "is set without a command, cpus and memory")
+        }
     }
 }
 

@@ -57,6 +57,7 @@ extension ProtoHello {
             proto.value = label.value
             return proto
         }
+        enforces = hello.offer.enforces
         held = hello.held.map { ProtoHeldAttempt($0) }
         firstEvent = hello.firstEvent
         lastEvent = hello.lastEvent
@@ -107,6 +108,7 @@ extension Hello {
         runsAnyKind = proto.runsAnyKind
         offer.resources = try ResourceAmounts(proto.resources, "hello.resources", limits)
         offer.labels = proto.labels.map { WorkerLabel($0.name, $0.value) }
+        offer.enforces = proto.enforces
         do throws(Refusal) {
             try offer.check(limits)
         } catch {

@@ -234,6 +234,7 @@ extension ProtoStoredOperation {
         }
         resources = operation.resources.all.map { ProtoResourceAmount($0) }
         workers = operation.workers.map { ProtoStoredRequirement($0) }
+        enforcesResources = operation.enforcesResources
         if let delay = operation.delay { delayNanoseconds = delay.nanoseconds }
         if let time = operation.notBefore { notBeforeNanoseconds = time.nanosecondsSince1970 }
         if let time = operation.deadline { deadlineNanoseconds = time.nanosecondsSince1970 }
@@ -290,6 +291,7 @@ extension OperationDescription {
         workers = try proto.workers.map { requirement throws(WireError) in
             try WorkerRequirement(requirement)
         }
+        enforcesResources = proto.enforcesResources
         if proto.hasDelayNanoseconds { delay = .nanoseconds(proto.delayNanoseconds) }
         if proto.hasNotBeforeNanoseconds {
             notBefore = WallTime(nanosecondsSince1970: proto.notBeforeNanoseconds)

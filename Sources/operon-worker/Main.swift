@@ -135,6 +135,7 @@ struct OperonWorker: AsyncParsableCommand {
         configuration.name = name
         configuration.resources = offer.amounts
         configuration.labels = offer.workerLabels
+        configuration.controlGroups = offer.controlGroups
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
         // systemd separates several directories by colons; the first one is for the worker.

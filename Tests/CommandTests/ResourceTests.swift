@@ -68,7 +68,8 @@ import Testing
         (["--label", "a b=eu"], "“a b” cannot be a name here"),
         (
             ["--broker", "amqp://localhost", "--label", "a=b"],
-            "--resources and --label are of a worker: with a broker, give them to operon-worker"
+            "--resources, --label and --control-group are of a worker: with a broker, give them to "
+                + "operon-worker"
         ),
     ])
     func `wrong options are told`(options: [String], message: String) async throws {

@@ -309,7 +309,7 @@ import Testing
             for option in [
                 "--broker ", "--broker-file", "OPERON_BROKER", "--prefix", "--name", "-j, --slots",
                 "--queues", "--drain-timeout", "--state-directory", "STATE_DIRECTORY",
-                "--supervise",
+                "--control-group", "--supervise",
                 "--verbose", "SIGTERM", "Exit codes:",
             ] { #expect(ended.output.contains(option), "\(option)") }
         }

@@ -144,6 +144,9 @@ private enum AnyGraph {
             if !operation.work.isExternal {
                 if chance(3, &random) {
                     operation.resources = [.cpus(0.25), .memory(bytes: 1 << 30), .gpus(2)]
+                    if case .command = operation.work {
+                        operation.enforcesResources = chance(2, &random)
+                    }
                 }
                 if chance(3, &random) {
                     operation.workers = [

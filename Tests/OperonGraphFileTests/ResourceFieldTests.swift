@@ -98,6 +98,68 @@ struct ResourceFieldTests {
         #expect(problem("operations:\n  r: { run: x, \(fields) }") == message)
     }
 
+    @Test func `enforce is read, and as a default it counts for commands that have amounts`() throws
+    {
+        let graph = try read(
+            """
+            defaults: { resources: { memory: 1GiB }, enforce: true }
+            operations:
+              a: { run: x }
+              b: { run: x, enforce: false }
+              c: { run: x, resources: { gpus: 1 } }
+              d: { wait: 1s }
+              e: { external: true }
+              f: { run: x, resources: { cpus: 1 }, enforce: null }
+              g: { run: x, enforce: true }
+            """
+        )
+
+        let enforced = graph.operations.filter(\.enforcesResources).map(\.name)
+        #expect(enforced == ["a", "g"])
+    }
+
+    @Test(arguments: [
+        (
+            "{ run: x, resources: { gpus: 1 }, enforce: true }",
+            "2:40: “enforce” of operation “r” needs “cpus” or “memory” in its “resources”"
+        ),
+        (
+            "{ run: x, resources: null, enforce: true }",
+            "2:33: “enforce” of operation “r” needs “cpus” or “memory” in its “resources”"
+        ),
+        (
+            "{ run: x, resources: { cpus: 1 }, enforce: 2 }",
+            "2:49: “enforce” must be true or false, not 2"
+        ),
+        (
+            "{ wait: 1s, resources: { cpus: 1 }, enforce: true }",
+            "2:42: “enforce” of operation “r” is only allowed with “run” and “command”"
+        ),
+        (
+            "{ run: x, enforces: true }",
+            "2:16: unknown key “enforces”; did you mean “enforce”?"
+        ),
+    ])
+    func `enforce that cannot be is told where it is`(operation: String, message: String) {
+        #expect(problem("operations:\n  r: \(operation)") == message)
+    }
+
+    @Test func `a problem with a resource is told once, without enforce`() {
+        let text = "operations:\n  r: { run: x, resources: { cpus: 0 }, enforce: true }"
+        #expect(problem(text).hasPrefix("2:35: “cpus” must be a number"))
+    }
+
+    @Test func `enforce without any resources is refused by the graph, at the operation`() throws {
+        let text = "operations:\n  q: { run: x }\n  r: { run: x, enforce: true }"
+        let file = try Fixture.read(text, "g.yaml")
+
+        let refusal = try #require(throws: Refusal.self) { try file.graph.check(Limits()) }
+        #expect(
+            file.located(refusal).problems.map(\.description)
+                == ["g.yaml:3:3: enforce of “r”: its resources have neither cpus nor memory"]
+        )
+    }
+
     @Test func `an external operation runs on no worker`() {
         #expect(
             problem("operations:\n  r: { external: true, resources: { cpus: 1 } }")

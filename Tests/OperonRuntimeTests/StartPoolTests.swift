@@ -75,6 +75,7 @@ import Testing
                     timeout: timeout,
                     grace: .zero,
                     limits: ProcessLimits(CommandDescription(arguments: ["program"])),
+                    group: nil,
                     logBytes: 0,
                     outputPath: "",
                     stopSignal: stop,

@@ -245,6 +245,7 @@ import Testing
         let stat = "42 (a) b ()) " + fields.joined(separator: " ")
         let process = KernelProcess(42, stat: stat)
 
+        #expect(process?.parent == 1)
         #expect(process?.group == 7)
         #expect(process?.session == 8)
         #expect(process?.start == 4711)

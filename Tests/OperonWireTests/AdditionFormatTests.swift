@@ -20,6 +20,9 @@ import Testing
         graph.operations[1].dependencies = [DependencyDescription("a", .finished)]
         graph.queues = [QueueSettings(name: "q", maxConcurrentOperationCount: 3)]
         graph.keys = [KeySettings(name: "k", limit: 2)]
+        graph.operations[0].work = .command(CommandDescription(arguments: ["a"]))
+        graph.operations[0].resources = [.cpus(0.5)]
+        graph.operations[0].enforcesResources = true
 
         let bytes = try StoreFormat.encode(graph, failFast: false)
 

@@ -112,6 +112,23 @@ enum Corpus {
             coordinator: Samples.dispatch(.command(Samples.limitedCommand))
         ),
         CorpusCase(
+            "dispatch-command-enforced",
+            coordinator: .dispatch(
+                Dispatch(
+                    acknowledged: 41,
+                    operations: [
+                        {
+                            var operation = Samples.operation
+                            operation.work = .command(Samples.limitedCommand)
+                            operation.resources = [.cpus(0.5), .memory(bytes: 1 << 30)]
+                            operation.isEnforced = true
+                            return operation
+                        }()
+                    ]
+                )
+            )
+        ),
+        CorpusCase(
             "dispatch-command-files",
             coordinator: Samples.dispatch(.command(Samples.makingCommand))
         ),
@@ -320,6 +337,16 @@ enum Corpus {
                         resources: [.cpus(3.5), .memory(bytes: 8 << 30), .gpus(2)],
                         labels: [WorkerLabel("arch", "x86_64"), WorkerLabel("region", "eu")]
                     )
+                    return hello
+                }()
+            )
+        ),
+        CorpusCase(
+            "hello-enforces",
+            worker: .hello(
+                {
+                    var hello = Samples.hello
+                    hello.offer = WorkerOffer(resources: [.cpus(2)], enforces: true)
                     return hello
                 }()
             )

@@ -311,6 +311,27 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
             }
         ),
         ("operation.kind", { $0.message(14) }),
+        // Not a command.
+        (
+            "operation.is_enforced",
+            {
+                $0.message(24) {
+                    $0.string(1, "cpus"); $0.integer(2, 1_000)
+                }
+                $0.integer(25, 1)
+            }
+        ),
+        // Nothing that could be enforced.
+        (
+            "operation.is_enforced",
+            {
+                $0.message(13) { $0.string(1, "a") }
+                $0.message(24) {
+                    $0.string(1, "gpus"); $0.integer(2, 1)
+                }
+                $0.integer(25, 1)
+            }
+        ),
     ]
 
     @Test(arguments: operations.indices)

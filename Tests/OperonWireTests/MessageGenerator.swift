@@ -123,7 +123,17 @@ struct MessageGenerator {
     }
 
     private mutating func operation() -> DispatchedOperation {
-        var operation = DispatchedOperation(
+        var operation = anyOperation()
+        operation.isRepeat = below(2) == 0
+        if below(2) == 0 {
+            operation.resources = [.cpus(Double(1 + below(64))), .gpus(1 + below(8))]
+            if case .command = operation.work { operation.isEnforced = below(2) == 0 }
+        }
+        return operation
+    }
+
+    private mutating func anyOperation() -> DispatchedOperation {
+        DispatchedOperation(
             held: held(),
             ordinal: max(1, small()),
             graphName: text(),
@@ -141,8 +151,6 @@ struct MessageGenerator {
             announcesStart: below(2) == 0,
             exclusiveLease: below(2) == 0 ? nil : duration(atLeast: 1)
         )
-        operation.isRepeat = below(2) == 0
-        return operation
     }
 
     private mutating func input() -> NamedInput {
@@ -240,7 +248,8 @@ struct MessageGenerator {
         if below(2) == 0 {
             hello.offer = WorkerOffer(
                 resources: [.cpus(Double(1 + below(64))), .gpus(1 + below(8))],
-                labels: [WorkerLabel("region", "eu"), WorkerLabel("zone", "\(below(9))")]
+                labels: [WorkerLabel("region", "eu"), WorkerLabel("zone", "\(below(9))")],
+                enforces: below(2) == 0
             )
         }
         return hello

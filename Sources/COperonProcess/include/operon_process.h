@@ -18,6 +18,8 @@ typedef enum operon_process_step {
     /// The child could not become what it should be: its group, its parent's death signal, or the
     /// parent died meanwhile.
     OPERON_PROCESS_PREPARE,
+    /// It could not enter its control group.
+    OPERON_PROCESS_GROUP,
     /// Its standard input, output or error could not be set.
     OPERON_PROCESS_DESCRIPTORS,
     /// The directory to start in.
@@ -51,6 +53,10 @@ typedef struct operon_process_request {
     int input;
     int output;
     int error;
+    /// Whether it leaves the control group of its parent: 1 or 0.
+    int enters_control_group;
+    /// The file `cgroup.procs` of the control group that it then enters, open for writing.
+    int control_group;
     /// Added to the parent's niceness, as far as allowed.
     int niceness;
     /// Address space in bytes (RLIMIT_AS); 0: as much as the parent may have.
@@ -126,8 +132,11 @@ operon_process_end operon_process_collect(pid_t process);
 ///
 /// What is left is every process whose environment contains `marker`, wherever it has moved: out of
 /// its group, its session, its parent's sight. Not found is only who also cleared its environment
-/// or may not be looked at. Returns the guard's process, or -1 and `errno`.
-pid_t operon_process_guard(const char *marker, const char *directory, int *lifeline);
+/// or may not be looked at. If `control_group` is not NULL, the guard also kills everything in that
+/// control group and below it, and removes these groups. Returns the guard's process, or -1 and
+/// `errno`.
+pid_t operon_process_guard(
+    const char *marker, const char *directory, const char *control_group, int *lifeline);
 
 /// Kills every process whose environment contains `marker`, but the caller; how many there were, at
 /// least 1 if the system had no descriptor or memory for the whole look. One look: what is being
@@ -227,6 +236,9 @@ int operon_process_processors(void);
 
 /// Writes the numbers of these processors, ascending, at most `count`. How many were written.
 int operon_process_processor_numbers(int *numbers, int count);
+
+/// Whether a directory belongs to the file system of control groups, version 2 (cgroups(7)): 1 or 0.
+int operon_process_is_control_group(const char *path);
 
 /// Removes a file, or a directory with all that is in it, without following links. What cannot be
 /// removed stays.

@@ -444,6 +444,7 @@ extension CoordinatorService {
                 heardSecondsAgo: max(0, worker.silence.seconds)
             )
             if worker.runsAnyKind { view.runsAnyKind = true }
+            if worker.offer.enforces { view.enforces = true }
             if !worker.offer.resources.isEmpty {
                 view.resources = worker.offer.resources.all.map { offered in
                     ResourceView(offered, left: worker.left[offered.name] ?? 0)

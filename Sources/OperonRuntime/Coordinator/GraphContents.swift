@@ -239,6 +239,7 @@ struct GraphContents: Sendable {
             )
             dispatched.isRepeat = grant.isRepeat
             dispatched.resources = operation.resources
+            dispatched.isEnforced = operation.enforcesResources
             return dispatched
         }
         return (dispatched, dependencies)

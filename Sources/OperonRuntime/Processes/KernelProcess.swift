@@ -4,6 +4,7 @@ import Glibc
 struct KernelProcess: Hashable {
     let process: pid_t
     let isZombie: Bool
+    let parent: pid_t
     let group: pid_t
     let session: pid_t
     /// The start time in ticks since the boot. With the process number it identifies a process for
@@ -22,11 +23,13 @@ struct KernelProcess: Hashable {
         // The fields from the third on: state, parent, group, session, …; the 22nd is the start
         // time.
         let fields = stat[stat.index(after: name)...].split(separator: " ")
-        guard fields.count > 19, let group = pid_t(fields[2]), let session = pid_t(fields[3]),
+        guard fields.count > 19, let parent = pid_t(fields[1]), let group = pid_t(fields[2]),
+            let session = pid_t(fields[3]),
             let start = UInt64(fields[19])
         else { return nil }
         self.process = process
         isZombie = fields[0] == "Z" || fields[0] == "X"
+        self.parent = parent
         self.group = group
         self.session = session
         self.start = start

@@ -16,6 +16,8 @@ package struct ProcessContext: Hashable, Sendable {
     package var isRepeat = false
     /// The processors that it may use; empty: those of the worker.
     package var processors: [Int] = []
+    /// The amounts to which a control group must hold its processes; `nil`: none.
+    package var enforced: ResourceAmounts?
     /// Added to the worker's niceness.
     package var niceness: Int32
     /// `TRACEPARENT`: the trace that the attempt belongs to; empty: none.
@@ -60,6 +62,7 @@ package struct ProcessContext: Hashable, Sendable {
         isRepeat = operation.isRepeat
         environmentAdditions = operation.allocation.variables
         processors = operation.allocation.processors
+        if operation.isEnforced { enforced = operation.resources }
     }
 }
 

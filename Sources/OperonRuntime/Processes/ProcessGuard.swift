@@ -13,11 +13,22 @@ final class ProcessGuard: Sendable {
 
     /// Starts the guard, preferably before any thread.
     ///
-    /// - Parameter files: The guard removes their directory, and recognises the worker's processes
-    ///   by their paths in the environment.
-    init(of files: ProcessFiles) throws(SystemError) {
+    /// - Parameters:
+    ///   - files: The guard removes their directory, and recognises the worker's processes by their
+    ///     paths in the environment.
+    ///   - controlGroup: The folder of the worker's own control group; `nil`: it has none.
+    init(of files: ProcessFiles, controlGroup: String?) throws(SystemError) {
         var lifeline: Int32 = -1
-        process = unsafe operon_process_guard(files.marker, files.directory, &lifeline)
+        if let controlGroup {
+            process = unsafe operon_process_guard(
+                files.marker,
+                files.directory,
+                controlGroup,
+                &lifeline
+            )
+        } else {
+            process = unsafe operon_process_guard(files.marker, files.directory, nil, &lifeline)
+        }
         guard process > 0 else { throw .current("starting the guard process") }
         self.lifeline = NIOLockedValueBox(lifeline)
     }

@@ -59,7 +59,7 @@ extension ProcessRunner {
         _ stop: StopSignal,
         _ result: inout AttemptResult
     ) async {
-        guard !isShutDown else { return }
+        guard command.skipsIfUpToDate, !isShutDown else { return }
         let isWanted = NIOLockedValueBox(true)
         // As long as the process itself may take to end, and enough for any disk that answers.
         let answer = await FileLook.answer(
@@ -111,5 +111,12 @@ extension ProcessRunner {
             let why = "what the process produced is not known: \(FileLook.hangs)"
             result.add(why, logBytes: context.limits.logBytes)
         }
+    }
+}
+
+extension RunningProcess.End {
+    /// It may not have finished its files.
+    var isUnfinished: Bool {
+        !isUnwatched && (status != .exited(code: 0) || stopReason == .timeout)
     }
 }

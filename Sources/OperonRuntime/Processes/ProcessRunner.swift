@@ -20,6 +20,8 @@ package final class ProcessRunner: Sendable {
         package var temporaryDirectory: String
         /// Where the next run of this worker finds the processes of this run; `nil`: nowhere.
         package var stateDirectory: StateDirectory?
+        /// Holds commands to their resources; `nil`: commands that ask for that are refused.
+        package var controlGroups: ControlGroups?
         /// Receives messages for the administrator: the system has no resources left to start
         /// processes, or the runner's own files were removed.
         package var report: @Sendable (_ sentence: String) -> Void = { _ in }
@@ -70,7 +72,10 @@ package final class ProcessRunner: Sendable {
             input = Descriptor(owning: number)
             let files = try ProcessFiles(in: configuration.temporaryDirectory)
             try configuration.stateDirectory?.begin(marker: files.marker, files: files.directory)
-            guardian = try ProcessGuard(of: files)
+            guardian = try ProcessGuard(
+                of: files,
+                controlGroup: configuration.controlGroups?.path
+            )
             let common = CommonFiles(
                 files: files,
                 socket: try Self.operationSocket(in: files.directory),
@@ -175,8 +180,9 @@ package final class ProcessRunner: Sendable {
         }
         starts.stop()
         socket?.close()
-        await filesThread.perform { [common, guardian] in
+        await filesThread.perform { [common, configuration, guardian] in
             guardian.release()
+            configuration.controlGroups?.close()
             // The guard has removed the files, unless it was killed.
             common.files.removeAll()
         }
@@ -214,12 +220,21 @@ extension ProcessRunner {
         } catch {
             return .notStarted(.failed(error.operationError))
         }
+        if context.enforced != nil, configuration.controlGroups == nil {
+            let why = "Its resources are to be enforced, and the worker makes no control groups."
+            return .notStarted(.failed(SpawnFailure(message: why).operationError))
+        }
         let products: [ObservedFile]
         switch await lookBeforeStart(of: command, context, stop) {
         case .end(let report): return report
         case .start(let found): products = found
         }
         if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
+        let group = context.enforced.flatMap { amounts in
+            configuration.controlGroups.map {
+                SpawnRequest.Group(groups: $0, limits: ControlGroupLimits(amounts))
+            }
+        }
         let outcome = await withCheckedContinuation { continuation in
             let request = SpawnRequest(
                 id: id,
@@ -231,6 +246,7 @@ extension ProcessRunner {
                 timeout: context.timeout,
                 grace: command.grace,
                 limits: ProcessLimits(command, processors: context.processors),
+                group: group,
                 logBytes: context.limits.logBytes,
                 outputPath: attempt.output,
                 stopSignal: stop,
@@ -240,6 +256,23 @@ extension ProcessRunner {
             )
             starts.submit(request)
         }
+        // Also if nothing has started: the group may have been made.
+        let groupEnd = await group?.groups.end(id) ?? ControlGroups.End()
+        var report = await report(outcome, of: command, context, attempt, groupEnd, stop)
+        if case .ended(let end) = outcome, end.isUnfinished, stop.requested != .kill {
+            await removeUnfinished(products, of: command, context, stop, &report.value.attempt)
+        }
+        return report
+    }
+
+    private func report(
+        _ outcome: SpawnRequest.Outcome,
+        of command: CommandDescription,
+        _ context: ProcessContext,
+        _ attempt: ProcessFiles.Attempt,
+        _ group: ControlGroups.End,
+        _ stop: StopSignal
+    ) async -> Report {
         switch outcome {
         case .stopped: return .notStarted(.cancelled)
         case .failed(let failure): return .notStarted(.failed(failure.operationError))
@@ -254,13 +287,11 @@ extension ProcessRunner {
         case .ended(let end):
             state.withLockedValue { $0.shortage.served() }
             var report = await report(end, of: command, context, attempt, stop)
-            let isUnfinished = end.status != .exited(code: 0) || end.stopReason == .timeout
-            if command.skipsIfUpToDate, isUnfinished, stop.requested != .kill {
-                await removeUnfinished(products, of: command, context, stop, &report.value.attempt)
-            }
-            if let note = ProcessLimits(command).note(on: end, report.value.attempt.end) {
-                report.value.attempt.add(note, logBytes: context.limits.logBytes)
-            }
+            let result = report.value.attempt.end
+            let note =
+                ControlGroupLimits(context.enforced ?? []).note(on: group, end, result)
+                ?? ProcessLimits(command).note(on: end, result)
+            if let note { report.value.attempt.add(note, logBytes: context.limits.logBytes) }
             return report
         }
     }

@@ -21,6 +21,8 @@ struct SpawnRequest: Sendable {
     let timeout: Duration?
     let grace: Duration
     let limits: ProcessLimits
+    /// The control group that it runs in; `nil`: that of the worker.
+    let group: Group?
     let logBytes: Int
     /// Checked for an output when the process has ended.
     let outputPath: String
@@ -30,6 +32,16 @@ struct SpawnRequest: Sendable {
     let state: StateDirectory?
     /// Called once, on a thread of the runner.
     let completion: @Sendable (Outcome) -> Void
+
+    /// A control group to make, named by the number of the request.
+    struct Group: Sendable {
+        let groups: ControlGroups
+        let limits: ControlGroupLimits
+
+        func make(of id: UInt64) throws(SystemError) -> Descriptor {
+            try groups.make(limits, of: id)
+        }
+    }
 
     /// The result of a start request.
     enum Outcome: Sendable {
@@ -117,10 +129,14 @@ struct ProcessSpawn: Sendable {
         try prepared { () throws(SystemError) in try files.repair() }
         let output = try prepared { () throws(SystemError) in try Pipe() }
         let error = try prepared { () throws(SystemError) in try Pipe() }
+        let group = try prepared { () throws(SystemError) in
+            try request.group?.make(of: request.id)
+        }
         let startedAt = SystemClock.now()
         let spawned = ProcessSpawn.spawn(
             request,
             progress,
+            group: group.number,
             input: input,
             output: output.writer.number,
             error: error.writer.number
@@ -132,7 +148,8 @@ struct ProcessSpawn: Sendable {
             let shortage = SystemError(doing: "starting a process", code: spawned.error)
             // If memory is short because of the command's own limit, no other worker could start it
             // either.
-            let isOwnLimit = request.limits.memory > 0 && spawned.error == ENOMEM
+            let isLimited = request.limits.memory > 0 || request.group?.limits.memory != nil
+            let isOwnLimit = isLimited && spawned.error == ENOMEM
             throw shortage.isShortage && !isOwnLimit
                 ? .short(shortage) : .failed(SpawnFailure(spawned, of: request))
         }
@@ -164,6 +181,7 @@ struct ProcessSpawn: Sendable {
     private static func spawn(
         _ request: SpawnRequest,
         _ progress: StartProgress,
+        group: Int32?,
         input: Int32,
         output: Int32,
         error: Int32
@@ -182,6 +200,10 @@ struct ProcessSpawn: Sendable {
         unsafe described.input = input
         unsafe described.output = output
         unsafe described.error = error
+        if let group {
+            unsafe described.enters_control_group = 1
+            unsafe described.control_group = group
+        }
         unsafe described.niceness = request.niceness
         unsafe described.memory = request.limits.memory
         unsafe described.cpu_seconds = request.limits.cpuSeconds
@@ -263,6 +285,8 @@ extension SpawnFailure {
             message = SpawnFailure.program(request, spawned.error)
         case OPERON_PROCESS_LIMITS:
             message = "The process could not be given its limits of memory and CPU time: \(why)."
+        case OPERON_PROCESS_GROUP:
+            message = "The process could not be put into its control group: \(why)."
         case OPERON_PROCESS_DESCRIPTORS:
             message = "The process could not be given its input and output: \(why)."
         default:

@@ -19,6 +19,8 @@ package struct WorkerHost: Sendable {
         package var resources: ResourceAmounts = []
         /// Its labels besides `arch`, `host` and `os`, or instead of them.
         package var labels: [WorkerLabel] = []
+        /// Where it makes the control groups that hold commands to their resources; `nil`: nowhere.
+        package var controlGroups: ControlGroupPlace?
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
         /// this one leaves running; `nil`: nowhere.
         package var stateDirectory: String?
@@ -64,7 +66,8 @@ package struct WorkerHost: Sendable {
     private let overtime: Duration?
 
     /// - Throws: `StateDirectoryError` if another process has that directory, or it cannot be used;
-    ///   `ProcessRunnerError` if nothing can be run.
+    ///   `ControlGroupError` if it cannot make control groups; `ProcessRunnerError` if nothing can
+    ///   be run.
     package init(
         _ configuration: Configuration,
         logger: Logger,
@@ -75,6 +78,7 @@ package struct WorkerHost: Sendable {
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
         let state: StateDirectory?
+        var groups: ControlGroups?
         do {
             state = try configuration.stateDirectory.map { path throws(StateDirectoryError) in
                 try StateDirectory(path: path, incarnation: incarnation)
@@ -83,8 +87,11 @@ package struct WorkerHost: Sendable {
             var ofProcesses = ProcessRunner.Configuration(environment: configuration.environment)
             ofProcesses.stateDirectory = state
             ofProcesses.report = configuration.report
+            groups = try Self.controlGroups(configuration, incarnation)
+            ofProcesses.controlGroups = groups
             processes = try ProcessRunner(ofProcesses)
         } catch {
+            groups?.close()
             kinds.threads?.stop()
             throw error
         }
@@ -104,6 +111,7 @@ package struct WorkerHost: Sendable {
             resources: configuration.resources,
             labels: configuration.labels
         )
+        agent.offer.enforces = groups != nil
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
         agent.workerID = state?.worker ?? ""
@@ -120,6 +128,21 @@ package struct WorkerHost: Sendable {
             linkObserver: configuration.linkObserver,
             observer: configuration.observer
         )
+    }
+
+    private static func controlGroups(
+        _ configuration: Configuration,
+        _ incarnation: Incarnation
+    ) throws(ControlGroupError) -> ControlGroups? {
+        guard let place = configuration.controlGroups else { return nil }
+        let groups = try ControlGroups(place, incarnation: incarnation)
+        for path in groups.leftBehind {
+            configuration.report(
+                "the control group \(path) of an earlier worker cannot be removed: some of its "
+                    + "processes cannot be killed"
+            )
+        }
+        return groups
     }
 
     /// Serves until it has drained, or until a second signal, which it returns. Everything that it

@@ -574,6 +574,9 @@ nonisolated struct ProtoHello: Sendable {
   /// Sorted by name, no name twice.
   var labels: [ProtoWorkerLabel] = []
 
+  /// It holds operations to their processors and memory if they ask for that.
+  var enforces: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1433,6 +1436,12 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
   var resources: [ProtoResourceAmount] {
     get {_storage._resources}
     set {_uniqueStorage()._resources = newValue}
+  }
+
+  /// The worker must hold its processes to "cpus" and "memory" of these: a command that has one.
+  var isEnforced: Bool {
+    get {_storage._isEnforced}
+    set {_uniqueStorage()._isEnforced = newValue}
   }
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2831,7 +2840,7 @@ nonisolated extension ProtoPayload: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{1}enforces\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2854,6 +2863,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 15: try { try decoder.decodeSingularFixed64Field(value: &self.predecessor) }()
       case 16: try { try decoder.decodeSingularBoolField(value: &self.runsAnyKind) }()
       case 22: try { try decoder.decodeRepeatedMessageField(value: &self.labels) }()
+      case 23: try { try decoder.decodeSingularBoolField(value: &self.enforces) }()
       default: break
       }
     }
@@ -2905,6 +2915,9 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if !self.labels.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.labels, fieldNumber: 22)
     }
+    if self.enforces != false {
+      try visitor.visitSingularBoolField(value: self.enforces, fieldNumber: 23)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2924,6 +2937,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.runsAnyKind != rhs.runsAnyKind {return false}
     if lhs.resources != rhs.resources {return false}
     if lhs.labels != rhs.labels {return false}
+    if lhs.enforces != rhs.enforces {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4090,7 +4104,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{2}\u{5}resources\0\u{4}\u{4}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{4}\u{c}\u{19}\u{3}\u{c}\u{1e}\u{2}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{2}\u{5}resources\0\u{3}is_enforced\0\u{4}\u{3}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{4}\u{c}\u{1a}\u{2}\u{c}\u{1e}\u{2}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -4111,6 +4125,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
     var _withoutOutput: Data = Data()
     var _isRepeat: Bool = false
     var _resources: [ProtoResourceAmount] = []
+    var _isEnforced: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -4139,6 +4154,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       _withoutOutput = source._withoutOutput
       _isRepeat = source._isRepeat
       _resources = source._resources
+      _isEnforced = source._isEnforced
     }
   }
 
@@ -4219,6 +4235,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         case 18: try { try decoder.decodeSingularBoolField(value: &_storage._announcesStart) }()
         case 19: try { try decoder.decodeSingularBoolField(value: &_storage._isRepeat) }()
         case 24: try { try decoder.decodeRepeatedMessageField(value: &_storage._resources) }()
+        case 25: try { try decoder.decodeSingularBoolField(value: &_storage._isEnforced) }()
         case 28: try { try decoder.decodeSingularStringField(value: &_storage._traceParent) }()
         case 29: try { try decoder.decodeSingularBytesField(value: &_storage._withoutOutput) }()
         default: break
@@ -4297,6 +4314,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       if !_storage._resources.isEmpty {
         try visitor.visitRepeatedMessageField(value: _storage._resources, fieldNumber: 24)
       }
+      if _storage._isEnforced != false {
+        try visitor.visitSingularBoolField(value: _storage._isEnforced, fieldNumber: 25)
+      }
       if !_storage._traceParent.isEmpty {
         try visitor.visitSingularStringField(value: _storage._traceParent, fieldNumber: 28)
       }
@@ -4330,6 +4350,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         if _storage._withoutOutput != rhs_storage._withoutOutput {return false}
         if _storage._isRepeat != rhs_storage._isRepeat {return false}
         if _storage._resources != rhs_storage._resources {return false}
+        if _storage._isEnforced != rhs_storage._isEnforced {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -328,6 +328,12 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
     set {_uniqueStorage()._workers = newValue}
   }
 
+  /// Its worker must hold it to "cpus" and "memory" of its resources.
+  var enforcesResources: Bool {
+    get {_storage._enforcesResources}
+    set {_uniqueStorage()._enforcesResources = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -757,7 +763,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0\u{2}\u{5}resources\0\u{1}workers\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0\u{2}\u{5}resources\0\u{1}workers\0\u{3}enforces_resources\0")
 
   fileprivate class _StorageClass {
     var _name: String = String()
@@ -778,6 +784,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
     var _inFlight: ProtoStoredInFlight? = nil
     var _resources: [ProtoResourceAmount] = []
     var _workers: [ProtoStoredRequirement] = []
+    var _enforcesResources: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -806,6 +813,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       _inFlight = source._inFlight
       _resources = source._resources
       _workers = source._workers
+      _enforcesResources = source._enforcesResources
     }
   }
 
@@ -901,6 +909,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         case 21: try { try decoder.decodeSingularMessageField(value: &_storage._inFlight) }()
         case 26: try { try decoder.decodeRepeatedMessageField(value: &_storage._resources) }()
         case 27: try { try decoder.decodeRepeatedMessageField(value: &_storage._workers) }()
+        case 28: try { try decoder.decodeSingularBoolField(value: &_storage._enforcesResources) }()
         default: break
         }
       }
@@ -986,6 +995,9 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       if !_storage._workers.isEmpty {
         try visitor.visitRepeatedMessageField(value: _storage._workers, fieldNumber: 27)
       }
+      if _storage._enforcesResources != false {
+        try visitor.visitSingularBoolField(value: _storage._enforcesResources, fieldNumber: 28)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1013,6 +1025,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         if _storage._inFlight != rhs_storage._inFlight {return false}
         if _storage._resources != rhs_storage._resources {return false}
         if _storage._workers != rhs_storage._workers {return false}
+        if _storage._enforcesResources != rhs_storage._enforcesResources {return false}
         return true
       }
       if !storagesAreEqual {return false}

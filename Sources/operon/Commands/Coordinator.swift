@@ -76,6 +76,7 @@ struct Up: AsyncParsableCommand {
             slots: slots ?? Environment.processorCount,
             resources: offer.amounts,
             labels: offer.workerLabels,
+            controlGroups: offer.controlGroups,
             drain: .seconds(drainTimeout)
         )
         try await session.run(on: .thisProcess(worker))

@@ -133,7 +133,8 @@ struct Run: AsyncParsableCommand {
                 resumes: resume,
                 folds: !elements,
                 resources: offer.amounts,
-                labels: offer.workerLabels
+                labels: offer.workerLabels,
+                controlGroups: offer.controlGroups
             ),
             environment: environment
         )

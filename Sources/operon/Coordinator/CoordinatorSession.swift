@@ -25,6 +25,8 @@ struct CoordinatorSession {
         let slots: Int
         let resources: ResourceAmounts
         let labels: [WorkerLabel]
+        /// Where it makes control groups; `nil`: nowhere.
+        let controlGroups: ControlGroupPlace?
         /// How long its operations may take at shutdown.
         let drain: Duration
     }
@@ -75,6 +77,7 @@ struct CoordinatorSession {
             }
             worker.resources = own.resources
             worker.labels = own.labels
+            worker.controlGroups = own.controlGroups
             worker.stateDirectory = path + ".worker"
             try await serve(makeConfiguration(OwnSources(makeSources())), drain: own.drain) { _ in
                 let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)

@@ -49,6 +49,8 @@ struct RunSession {
         /// What this process offers besides or instead of what its machine has.
         var resources: ResourceAmounts = []
         var labels: [WorkerLabel] = []
+        /// Where it makes control groups; `nil`: nowhere.
+        var controlGroups: ControlGroupPlace?
     }
 
     let graph: LoadedGraph
@@ -113,6 +115,7 @@ struct RunSession {
         worker.stateDirectory = options.store.map { $0 + ".worker" }
         worker.resources = options.resources
         worker.labels = options.labels
+        worker.controlGroups = options.controlGroups
         try checkDemands(of: worker)
         // In this process a message costs next to nothing, and a person watches.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }
@@ -122,10 +125,11 @@ struct RunSession {
     /// No other worker can join, so an operation that the only one could never run would wait for
     /// ever. The whole run is refused before anything starts.
     private func checkDemands(of worker: WorkerHost.Configuration) throws {
-        let offer = Machine(environment: environment).offer(
+        var offer = Machine(environment: environment).offer(
             resources: worker.resources,
             labels: worker.labels
         )
+        offer.enforces = worker.controlGroups != nil
         let compiled = graph.compiled
         let number = compiled.demands.indices.first { !compiled.demands[$0].isMet(by: offer) }
         guard let number, let lacking = compiled.demands[number].lacking(nearestOf: [offer]) else {

@@ -1,0 +1,133 @@
+import COperonProcess
+import Glibc
+import OperonModel
+import Testing
+
+@testable import OperonRuntime
+
+/// The kernel's own control groups, as far as this machine has them.
+@Suite(.timeLimit(.minutes(5))) struct KernelControlGroupTests {
+    private static func context(_ enforced: ResourceAmounts) -> ProcessContext {
+        var context = ProcessSupport.context()
+        context.enforced = enforced
+        return context
+    }
+
+    @Test(.enabled(if: Kernel.mount != nil, "nobody here may make control groups of version 2"))
+    func `what leaves its process group is killed with its control group`() async throws {
+        try await Kernel.withRunner("left", controllers: []) { runner in
+            let result = await runner.run(
+                ProcessSupport.shell(
+                    // Without its environment, nothing else would find it.
+                    "grep ^0:: /proc/self/cgroup; env -i setsid /bin/sh -c "
+                        + "'echo 1 > '$OPERON_OUTPUT'; exec sleep 1000' >&- 2>&- & "
+                        + "while [ ! -s $OPERON_OUTPUT ]; do sleep 0.01; done; echo $!"
+                ),
+                attempt: Self.context([.cpus(1)])
+            )
+
+            #expect(result.attempt.end == .succeeded)
+            #expect(result.lines.first?.hasSuffix("/operon-0000000000000001/1") == true)
+            let process = try #require(result.lines.last.flatMap { pid_t($0) })
+            // Not at some time: when the result is there.
+            #expect(!isAlive(process))
+        }
+    }
+
+    @Test(
+        .enabled(
+            if: Kernel.hasControllers,
+            "the controllers cpu and memory are not those of version 2 here"
+        )
+    )
+    func `a process that takes more memory than it has is killed by the kernel`() async throws {
+        try await Kernel.withRunner("memory") { runner in
+            let result = await runner.run(
+                ProcessSupport.shell("exec tail /dev/zero"),
+                attempt: Self.context([.memory(bytes: 32 << 20)])
+            )
+
+            #expect(result.attempt.end == .failed(.signal(name: "SIGKILL")))
+            #expect(
+                result.lines
+                    == ["operon: killed by the kernel for using more than its memory of 32MiB"]
+            )
+        }
+    }
+
+    @Test(
+        .enabled(
+            if: Kernel.hasControllers,
+            "the controllers cpu and memory are not those of version 2 here"
+        )
+    )
+    func `a process gets no more processor time than it has`() async throws {
+        try await Kernel.withRunner("cpu") { runner in
+            let result = await runner.run(
+                ProcessSupport.shell("timeout 1 sh -c 'while :; do :; done'; times"),
+                attempt: Self.context([.cpus(0.1)])
+            )
+
+            // The line of the children: their time in user mode, then in the kernel.
+            let user = try #require(result.lines.last?.split(separator: " ").first)
+            let seconds = user.split(separator: "m").last?.dropLast().description
+            #expect(try #require(seconds.flatMap(Double.init)) < 0.5)
+        }
+    }
+}
+
+private enum Kernel {
+    /// Where this user may make control groups; `nil`: nowhere.
+    static let mount: String? = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].first {
+        ControlGroupFiles().isControlGroup($0) && mayMake(in: $0)
+    }
+
+    static let hasControllers: Bool = {
+        guard let mount else { return false }
+        let passed = ControlGroupFiles.words("\(mount)/cgroup.subtree_control")
+        return ControlGroupFiles().controllers.allSatisfy { passed.contains($0[...]) }
+    }()
+
+    private static func mayMake(in mount: String) -> Bool {
+        let probe = "\(mount)/operon-test-probe-\(getpid())"
+        defer { rmdir(probe) }
+        return mkdir(probe, 0o755) == 0
+    }
+
+    /// - Parameters:
+    ///   - name: Of the group in which the runner makes its groups.
+    ///   - controllers: Those that there must be. Without any, no limit is set.
+    static func withRunner(
+        _ name: String,
+        controllers: [String] = ControlGroupFiles().controllers,
+        _ body: (ProcessRunner) async throws -> Void
+    ) async throws {
+        let base = "\(mount ?? "")/operon-test-\(getpid())-\(name)"
+        var files = ControlGroupFiles()
+        let write = files.write
+        files.controllers = controllers
+        if controllers.isEmpty {
+            files.write = { text, path throws(SystemError) in
+                let file = path.split(separator: "/").last ?? ""
+                if file.hasPrefix("cgroup.") { try write(text, path) }
+            }
+        }
+        defer { rmdir(base) }
+        let groups = try ControlGroups(
+            .folder(base),
+            incarnation: Incarnation(rawValue: 1),
+            files: files
+        )
+        var configuration = ProcessRunner.Configuration(environment: ProcessSupport.environment)
+        configuration.controlGroups = groups
+        let runner = try ProcessRunner(configuration)
+        do {
+            try await body(runner)
+            await runner.shutdown()
+        } catch {
+            await runner.shutdown()
+            throw error
+        }
+        #expect(access(groups.path, F_OK) != 0)
+    }
+}
