@@ -234,8 +234,8 @@ let package = Package(
         .executableTarget(
             name: "operon-worker",
             dependencies: [
-                "OperonAMQP", "OperonArguments", "OperonCore", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonTerminal",
+                "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonModel",
+                "OperonPorts", "OperonRuntime", "OperonTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),

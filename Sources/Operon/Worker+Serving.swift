@@ -1,6 +1,7 @@
 internal import Logging
 internal import OperonAMQP
 internal import OperonCore
+internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
@@ -111,6 +112,7 @@ extension Worker {
         ) { [logger] in logger.warning("\($0)") }
         configuration.name = name
         configuration.kinds = registered(threads: try Self.threads(slots: slots))
+        configuration.kinds.elements = ElementExpansion()
         configuration.queues = queues
         configuration.resources = resources
         configuration.labels = sortedLabels

@@ -32,10 +32,13 @@ package struct CompiledAddition: Sendable {
     package let first: UInt32
     /// With numbers of its own. Its dependencies on the graph that it is added to are in `outer`.
     package let graph: CompiledGraph
+    /// The operation of the graph that is added to that waits for all of them; `nil`: none.
+    package var group: UInt32?
 
-    package init(first: UInt32, graph: CompiledGraph) {
+    package init(first: UInt32, graph: CompiledGraph, group: UInt32? = nil) {
         self.first = first
         self.graph = graph
+        self.group = group
     }
 
     /// An operation that a graph has, and the running operation that added it.
@@ -56,6 +59,7 @@ package struct CompiledAddition: Sendable {
     ///
     /// - Parameters:
     ///   - parent: the operation that adds.
+    ///   - group: the operation that waits for all that it adds; `nil`: none.
     ///   - known: finds an operation of the graph by its name.
     ///   - resolve: as for a client's addition.
     /// - Returns: The new operations, and the compiled addition of them; `nil`: nothing is new.
@@ -64,6 +68,7 @@ package struct CompiledAddition: Sendable {
     package static func compile(
         _ description: GraphDescription,
         addedBy parent: UInt32,
+        group: UInt32? = nil,
         to base: Base,
         limits: Limits = Limits(),
         violation: PlantedViolation? = nil,
@@ -82,7 +87,8 @@ package struct CompiledAddition: Sendable {
             }
         }
         guard !new.operations.isEmpty else { return nil }
-        let compiled = try compile(new, to: base, limits: limits, resolve: resolve)
+        var compiled = try compile(new, to: base, limits: limits, resolve: resolve)
+        compiled.group = group
         return (new, compiled)
     }
 

@@ -2,8 +2,9 @@ package import OperonModel
 
 // Dependencies, in one graph and across graphs, and how they change while an operation waits.
 extension Scheduler {
-    /// The dependencies in the order in which they were listed. Dependencies on other graphs, and
-    /// those that were added one by one, come after the others.
+    /// The dependencies in the order in which they were listed. Operations that were added to a
+    /// group, dependencies on other graphs, and those that were added one by one, come after the
+    /// others.
     package func dependencies(of operation: OperationID) -> [Dependency] {
         var dependencies: [Dependency] = []
         forEachDependency(of: operation) {
@@ -24,6 +25,13 @@ extension Scheduler {
         for edge in graphs[operation.graph].compiled.topology.dependencies(of: operation.index)
         where !edge.isRemoved {
             body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
+        }
+        if !graphs[operation.graph].joined.isEmpty {
+            for range in graphs[operation.graph].joined[operation.index]?.ranges ?? [] {
+                for index in range {
+                    body(OperationID(graph: operation.graph, index: index), .unlessFailed)
+                }
+            }
         }
         guard !graphs[operation.graph].outer.isEmpty else { return }
         for dependency in graphs[operation.graph].outer[operation.index] ?? [] {
@@ -225,6 +233,7 @@ extension Scheduler {
             return true
         }
         guard operation.graph == dependency.graph else { return false }
+        if removeJoined(dependency.index, of: operation) { return true }
         return graphs[operation.graph].compiled.topology.remove(
             dependency.index,
             of: operation.index

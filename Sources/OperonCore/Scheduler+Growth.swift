@@ -29,6 +29,7 @@ extension Scheduler {
 
     func edgeCount(of id: GraphID) -> Int {
         graphs[id].compiled.topology.edgeCount + graphs[id].outerEdgeCount
+            + graphs[id].joinedEdgeCount
     }
 
     mutating func refuseMissing(_ missing: OuterDependency, into effects: inout Effects) {
@@ -84,6 +85,7 @@ extension Scheduler {
         defineQueues(of: addition.graph, at: now, into: &effects)
         defineKeys(of: addition.graph, at: now, into: &effects)
         connect(addition.graph.outer, of: id, from: first, isOwnToo: false)
+        join(first..<UInt32(count), to: addition.group, of: id)
         armDeadlines(of: id, from: first, at: now)
         for index in first..<UInt32(count) {
             let operation = OperationID(graph: id, index: index)

@@ -233,7 +233,8 @@ extension Scheduler {
     ) throws(RestoreError) {
         if !graphs[stored.id].rounds.isEmpty { hasReopened = true }
         let outer = compiled.outer + additions.flatMap(\.graph.outer)
-        guard !outer.isEmpty || !stored.dependencyChanges.isEmpty else { return }
+        let hasGroups = additions.contains { $0.group != nil }
+        guard !outer.isEmpty || hasGroups || !stored.dependencyChanges.isEmpty else { return }
         if let missing = outer.first(where: { !isKnown($0.on.operation) }) {
             throw RestoreError("\(missing.on.operation), which is depended on, is missing")
         }
@@ -242,6 +243,8 @@ extension Scheduler {
         }
         for addition in additions {
             connect(addition.graph.outer, of: stored.id, from: addition.first, isOwnToo: false)
+            let end = addition.first + UInt32(addition.graph.topology.operationCount)
+            join(addition.first..<end, to: addition.group, of: stored.id)
         }
         let forgets = configuration.violation == .forgetsChangedDependencies
         for change in forgets ? [] : stored.dependencyChanges {

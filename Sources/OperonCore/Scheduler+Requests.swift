@@ -79,7 +79,8 @@ extension Scheduler {
             return .refused(NumberedRefusal.worded(error).cutShort)
         }
         let refused = refusalOfCancelled(graph) ?? refusal(of: addition, to: graph)
-        if let refusal = refused ?? refusalOfQueues(of: addition, inside: graph) {
+        let refusedQueue = refused ?? refusalOfQueues(of: addition, inside: graph)
+        if let refusal = refusedQueue ?? refusalToJoin(addition, of: graph) {
             return .refused(refusal.cutShort)
         }
         resolver.added(addition, by: held)

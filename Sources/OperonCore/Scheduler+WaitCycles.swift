@@ -37,11 +37,20 @@ extension Scheduler {
     /// The cycle that adding the dependency would close.
     mutating func cycle(adding dependency: OperationID, of operation: OperationID) -> [OperationID]?
     {
-        var (found, visits) = path(from: [dependency], to: operation, along: .dependencies)
+        cycle(adding: [dependency], of: operation)
+    }
+
+    /// The cycle that adding dependencies, or operations that depend on these, would close.
+    mutating func cycle(
+        adding dependencies: [OperationID],
+        of operation: OperationID
+    ) -> [OperationID]? {
+        guard !dependencies.isEmpty else { return nil }
+        var (found, visits) = path(from: dependencies, to: operation, along: .dependencies)
         visitCount += visits
         // Nor by what running operations wait for.
         guard found == nil, !waits.isEmpty else { return found }
-        (found, visits) = path(from: [dependency], to: operation, along: .waits)
+        (found, visits) = path(from: dependencies, to: operation, along: .waits)
         visitCount += visits
         return found
     }

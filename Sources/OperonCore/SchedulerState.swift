@@ -34,7 +34,11 @@ struct GraphState: Sendable {
     var outer: [UInt32: [Dependency]] = [:]
     /// The number of dependencies in `outer`.
     var outerEdgeCount = 0
-    /// The dependents at the other ends of such dependencies. Never iterated.
+    /// What groups wait for because running operations added it. Never iterated.
+    var joined: [UInt32: JoinedDependencies] = [:]
+    /// The number of dependencies in `joined`.
+    var joinedEdgeCount = 0
+    /// The dependents at the other ends of the dependencies in `outer`. Never iterated.
     var outerDependents: [UInt32: OuterDependents] = [:]
     /// How often each operation was reopened. Never iterated.
     var rounds: [UInt32: UInt32] = [:]

@@ -209,6 +209,7 @@ extension Scheduler {
         guard exists(operation) else { return 0 }
         return graphs[operation.graph].compiled.topology.dependencies(of: operation.index).count
             + (graphs[operation.graph].outer[operation.index]?.count ?? 0)
+            + (graphs[operation.graph].joined[operation.index]?.count ?? 0)
             + (waits.isEmpty ? 0 : waits[operation]?.awaited.count ?? 0)
     }
 

@@ -10,11 +10,14 @@ extension GraphAssembler {
     /// time.
     private static let exclusionBytes = 16
     /// How a dependency names the element that belongs to its own.
-    private static let eachSuffix = "[*]"
+    static let eachSuffix = "[*]"
 
     struct Group {
         /// The indices of the elements; the group itself follows them.
         let elements: Range<Int>
+        /// The operation whose output has the elements, which are added while the graph runs;
+        /// `nil`: the elements are in the file.
+        var output: String?
     }
 
     static func isRepeated(_ entries: [Node.Entry]) -> Bool {
@@ -31,6 +34,15 @@ extension GraphAssembler {
         nameIsKey: Bool,
         _ entries: [Node.Entry]
     ) throws(Stop) {
+        if let forEach = try entryForOutput(in: entries) {
+            return try addRepeated(
+                name,
+                at: position,
+                nameIsKey: nameIsKey,
+                entries,
+                forOutput: forEach
+            )
+        }
         guard let repetition = try repetition(in: entries), let name else {
             return try addPlaceholder(at: position)
         }
@@ -39,6 +51,31 @@ extension GraphAssembler {
             let (count, isTooLarge) = repetition.indexCount.addingReportingOverflow(1)
             throw tooMany(isTooLarge ? .max : count, .operationsPerGraph, at: position, name)
         }
+        guard try mayRepeat(name, at: position) else { return try addPlaceholder(at: position) }
+        let settings = Self.settings(entries, nameIsKey: nameIsKey)
+        let problems = reader.fields.log.problems.count
+        let first = operations.count
+        try addElements(
+            0..<repetition.indexCount,
+            of: repetition,
+            in: name,
+            at: position,
+            Node(.mapping(settings), at: position)
+        )
+        let elements = first..<operations.count
+        var common: (OperationDescription, OperationKeys) = (
+            OperationFields(directory: nil).description, []
+        )
+        if !elements.isEmpty {
+            common = (operations[first], keys[first])
+        } else if reader.fields.log.problems.count == problems {
+            common = try settingsOfEveryElement(settings, of: repetition)
+        }
+        try addGroup(name, of: elements, like: common, at: position)
+    }
+
+    /// Whether a repeated operation can have this name; if not, that was reported.
+    mutating func mayRepeat(_ name: String, at position: Position) throws(Stop) -> Bool {
         guard declaresParameters || !name.contains("${") else {
             try reader.fields.log.report(
                 .invalidValue,
@@ -47,23 +84,41 @@ extension GraphAssembler {
                 "the name \(name.quoted) of a repeated operation has no “${”: each element has its"
                     + " values after the name, as in “render[a.png]”"
             )
-            return try addPlaceholder(at: position)
+            return false
         }
         guard indices[name] == nil else {
             try register(name, at: position)
-            return try addPlaceholder(at: position)
+            return false
         }
-        let nameKey = OperationKey.name.name
-        let settings = entries.filter {
-            !RepetitionReader.keys.contains($0.key) && (nameIsKey || $0.key != nameKey)
+        return true
+    }
+
+    /// The fields that each element has.
+    static func settings(_ entries: [Node.Entry], nameIsKey: Bool) -> [Node.Entry] {
+        entries.filter {
+            !RepetitionReader.keys.contains($0.key)
+                && (nameIsKey || $0.key != OperationKey.name.name)
         }
-        let template = Node(.mapping(settings), at: position)
+    }
+
+    /// Adds elements of a repetition, up to the first that has a problem.
+    ///
+    /// - Returns: The index of that one.
+    @discardableResult
+    mutating func addElements(
+        _ range: Range<Int>,
+        of repetition: Repetition,
+        in name: String,
+        at position: Position,
+        _ template: Node
+    ) throws(Stop) -> Int? {
         let bytes =
             Self.elementBytes + Self.bytes(of: template)
             + Self.exclusionBytes * repetition.exclusionCount
         let problems = reader.fields.log.problems.count
         let first = operations.count
-        for index in 0..<repetition.indexCount {
+        defer { parameters.unset(repetition.variables) }
+        for index in range {
             // Excluded combinations count as well, because finding them takes time.
             try parameters.count(bytes, at: position)
             guard let element = repetition.element(at: index) else { continue }
@@ -80,19 +135,9 @@ extension GraphAssembler {
                 )
             }
             // Most mistakes are in all elements, so one report is enough.
-            guard reader.fields.log.problems.count == problems else { break }
+            guard reader.fields.log.problems.count == problems else { return index }
         }
-        parameters.unset(repetition.variables)
-        let elements = first..<operations.count
-        var common: (OperationDescription, OperationKeys) = (
-            OperationFields(directory: nil).description, []
-        )
-        if !elements.isEmpty {
-            common = (operations[first], keys[first])
-        } else if reader.fields.log.problems.count == problems {
-            common = try settingsOfEveryElement(settings, of: repetition)
-        }
-        try addGroup(name, of: elements, like: common, at: position)
+        return nil
     }
 
     /// Checks the settings of an operation without elements, except those that depend on the
@@ -228,7 +273,12 @@ extension GraphAssembler {
             let own = rest.first.flatMap { $0.value.elements.contains(index) ? $0.key : nil }
             let name = operations[index].name
             let position = written.operations[index]
-            if let group = groups[name], group.elements.upperBound == index {
+            if let repetition = adding[index] {
+                let positions = try resolveElements(of: repetition, at: index, written)
+                sourceMap.append(position, dependencies: positions)
+            } else if let group = groups[name], group.output == nil,
+                group.elements.upperBound == index
+            {
                 operations[index].dependencies = group.elements.map {
                     DependencyDescription(operations[$0].name)
                 }
@@ -250,7 +300,11 @@ extension GraphAssembler {
     ) throws(Stop) -> [Position] {
         let old = operations[index].dependencies
         let positions = old.indices.map { written.position(ofDependency: $0, of: index) }
-        guard old.contains(where: { groups[$0.name] != nil || Self.namesElements($0.name) })
+        guard
+            old.contains(where: {
+                groups[$0.name] != nil || Self.namesElements($0.name)
+                    || !adding.isEmpty && $0.name.utf8.last == UInt8(ascii: "]")
+            })
         else { return positions }
         var new: [DependencyDescription] = []
         var conditions: [String: DependencyCondition] = [:]
@@ -286,6 +340,12 @@ extension GraphAssembler {
             && name.utf8.suffix(eachSuffix.utf8.count).elementsEqual(eachSuffix.utf8)
     }
 
+    /// The group in a name of the form `render[*]`; `nil`: it has another form.
+    static func group(meantBy name: String) -> String? {
+        guard namesElements(name) else { return nil }
+        return String(Substring(name.utf8.dropLast(eachSuffix.utf8.count)))
+    }
+
     /// The operations that a dependency means: all elements, one of them, or the one of the name.
     private mutating func names(
         meantBy dependency: DependencyDescription,
@@ -294,13 +354,13 @@ extension GraphAssembler {
         at position: Position
     ) throws(Stop) -> [String] {
         let name = dependency.name
-        if let group = groups[name], !group.elements.isEmpty,
+        if try refusesUnknownElements(dependency, of: index, at: position) { return [] }
+        if let group = groups[name], group.output == nil, !group.elements.isEmpty,
             dependency.condition != .unlessFailed || operations[index].cancelSiblings
         {
             return group.elements.map { operations[$0].name }
         }
-        guard Self.namesElements(name), indices[name] == nil else { return [name] }
-        let target = String(Substring(name.utf8.dropLast(Self.eachSuffix.utf8.count)))
+        guard let target = Self.group(meantBy: name), indices[name] == nil else { return [name] }
         guard let elements = groups[target]?.elements else {
             try reader.fields.log.report(
                 .unknownOperation,

@@ -23,6 +23,8 @@ struct GraphAssembler {
     private var queues: [QueueSettings] = []
     private var keySettings: [KeySettings] = []
     private var defaults: OperationFields?
+    /// The same as the file writes them.
+    private(set) var writtenDefaults: Node?
     var operations: [OperationDescription] = []
     /// The keys of each operation, so that the defaults can be applied once all are read.
     private(set) var keys: [OperationKeys] = []
@@ -30,6 +32,9 @@ struct GraphAssembler {
     private(set) var indices: [String: UInt32] = [:]
     /// The groups of repeated operations, by name.
     var groups: [String: Group] = [:]
+    /// The operations that are repeated for an output, by the index of the operation that adds
+    /// their elements.
+    var adding: [Int: OutputRepetition] = [:]
     private(set) var hasOperations = false
     /// What the submitter gives.
     private let given: [ParameterAssignment]
@@ -117,10 +122,23 @@ struct GraphAssembler {
         case "order": order = try reader.fields.order(entry.value, "order") ?? .criticalPath
         case "queues": try readQueues(entry.value)
         case "keys": try readKeys(entry.value)
-        case "defaults": defaults = try reader.defaults(entry.value)
+        case "defaults": try readDefaults(entry.value)
         case Self.schemaKey: break
         default: try reader.fields.unknownKey(entry, among: Self.rootKeys)
         }
+    }
+
+    private mutating func readDefaults(_ node: Node) throws(Stop) {
+        defaults = try reader.defaults(node)
+        writtenDefaults = node
+    }
+
+    /// Takes over what the elements of an output need of the file that repeats an operation.
+    mutating func prepare(_ template: ElementTemplate) throws(Stop) {
+        for parameter in template.parameters {
+            parameters.set(parameter.key, to: parameter.value.value)
+        }
+        if let written = template.defaults { try readDefaults(written) }
     }
 
     // MARK: - Operations
@@ -415,15 +433,27 @@ struct GraphAssembler {
 
     /// The graph, once everything was read without problems. `name` is used if the file has none.
     mutating func finish(name: String) -> (GraphDescription, SourceMap) {
-        if let defaults { apply(defaults) }
-        let variables = parameters.variables
-        if !variables.isEmpty { add(variables) }
-        var graph = GraphDescription(name: graphName ?? name, operations: operations)
+        let positions = sourceMap
+        var graph = GraphDescription(name: graphName ?? name, operations: takeOperations())
         graph.order = order
         graph.queues = queues
         graph.keys = keySettings
-        operations = []
-        return (graph, sourceMap)
+        return (graph, positions)
+    }
+
+    /// The operations that were read without problems since the last call, with the defaults and
+    /// the parameters.
+    mutating func takeOperations() -> [OperationDescription] {
+        if let defaults { apply(defaults) }
+        let variables = parameters.variables
+        if !variables.isEmpty { add(variables) }
+        defer {
+            operations = []
+            keys = []
+            indices = [:]
+            sourceMap = SourceMap()
+        }
+        return operations
     }
 
     /// Every process gets the values of the parameters; what an operation or the defaults set

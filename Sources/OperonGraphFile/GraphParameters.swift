@@ -112,10 +112,25 @@ struct GraphParameters {
         }
         guard let value else { return }
         withoutValue.remove(name)
+        set(name, to: value)
+    }
+
+    /// Gives a parameter its value.
+    mutating func set(_ name: String, to value: Node.Value) {
         values[name] = value
         guard let text = Node(value, at: .none).text else { return }
         variables[name] = text
         variableBytes += name.utf8.count + text.utf8.count
+    }
+
+    /// The parameters that a part of the file needs elsewhere: those that it refers to, and those
+    /// that its processes have as variables. Sorted by name.
+    func needed(by node: Node) -> [Node.Entry] {
+        values.sorted { $0.key < $1.key }.filter { name, _ in
+            variables[name] != nil || Self.hasReference(node, to: [name])
+        }.map { name, value in
+            Node.Entry(key: name, keyPosition: .none, value: Node(value, at: .none))
+        }
     }
 
     /// Why something cannot have this name; `nil`: it can. What it is called in files and in the

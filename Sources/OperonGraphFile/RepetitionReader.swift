@@ -4,12 +4,18 @@ import OperonModel
 struct RepetitionReader {
     static let keys = ["forEach", "matrix"]
     private static let sourceKeys = ["lines", "files"]
+    static let outputKey = "output"
+    static let variablesKey = "variables"
     private static let matrixKeys = ["include", "exclude", "zip"]
     /// The variables of a matrix. The name of an element has four bytes or more for each, and names
     /// have 256 bytes.
-    private static let variablesMax = 64
-    private static let wantedValues =
-        "a list, a range such as 1..500, or a map with “lines” or “files”"
+    static let variablesMax = 64
+
+    private static func wantedValues(of key: String) -> String {
+        let isForEach = key == OperationKey.forEach.name
+        let sources = isForEach ? "“lines”, “files” or “output”" : "“lines” or “files”"
+        return "a list, a range such as 1..500, or a map with \(sources)"
+    }
 
     /// The directory to which files are relative; `nil`: none may be read.
     let base: String?
@@ -213,11 +219,11 @@ struct RepetitionReader {
             }
         case .null, .bool, .number: break
         }
-        try fields.mismatch(node, key, Self.wantedValues)
+        try fields.mismatch(node, key, Self.wantedValues(of: key))
         return nil
     }
 
-    private static func message(
+    static func message(
         for problem: RepetitionValues.RangeProblem,
         _ text: String
     ) -> String? {
@@ -283,7 +289,18 @@ struct RepetitionReader {
         reporting fields: inout FieldReader
     ) throws(Stop) -> RepetitionValues? {
         for entry in entries where !Self.sourceKeys.contains(entry.key) {
-            try fields.unknownKey(entry, among: Self.sourceKeys)
+            if entry.key == Self.outputKey {
+                try fields.log.report(
+                    .misplacedKey,
+                    at: entry.keyPosition,
+                    entry.key,
+                    "“output” belongs to “forEach”; the values of a “matrix” are known when the"
+                        + " file is read"
+                )
+            } else {
+                let own = key == OperationKey.forEach.name ? [Self.outputKey] : []
+                try fields.unknownKey(entry, among: Self.sourceKeys + own)
+            }
             return nil
         }
         guard let entry = entries.first, entries.count == 1 else {

@@ -34,11 +34,15 @@ public enum Work: Hashable, Sendable, Codable {
     public static let commandKind = "command"
     /// The kind of `external`, which no worker knows.
     public static let externalKind = "external"
+    /// The kind that adds the elements of a repeated operation, one for each element of an output.
+    public static let forEachKind = "forEach"
 
     /// The kinds that every worker knows.
-    public static let builtInKinds = [commandKind, nothingKind, waitKind]
+    public static let builtInKinds = [commandKind, forEachKind, nothingKind, waitKind]
     /// Names that cannot be registered as kinds.
-    public static let reservedKinds = [commandKind, externalKind, nothingKind, waitKind]
+    public static let reservedKinds = [
+        commandKind, externalKind, forEachKind, nothingKind, waitKind,
+    ]
 }
 
 /// A process to run.

@@ -4,21 +4,53 @@ package import OperonModel
 ///
 /// A graph file names the elements `render[…]`, and their group, which follows them and does
 /// nothing, `render`. What has these names in this order is a repeated operation, wherever the list
-/// comes from.
+/// comes from. If the elements come from an output, the group follows the operation that adds them,
+/// `render.forEach`, and the elements come later.
 package struct ElementFolding: Sendable {
     /// One repeated operation.
     package struct Group: Hashable, Sendable {
         /// The plain name, which is that of the group.
         package let name: String
-        /// The indices of the elements; there is at least one. The group itself follows them.
+        /// The indices of the elements that the group follows; there is at least one, unless an
+        /// operation adds them.
         package let elements: Range<Int>
+        /// The index of the operation that adds the elements, which the group follows; `nil`: none
+        /// does.
+        package let adding: Int?
+        /// The indices of the elements that were added.
+        package fileprivate(set) var added: [Range<Int>] = []
+
+        init(name: String, elements: Range<Int>, adding: Int? = nil) {
+            self.name = name
+            self.elements = elements
+            self.adding = adding
+        }
+
+        /// The indices of all elements.
+        package var indices: [Range<Int>] { (elements.isEmpty ? [] : [elements]) + added }
+
+        /// The index of the group itself.
+        package var index: Int { elements.upperBound }
 
         /// The name that stands for all elements.
         package var title: String { name + "[*]" }
     }
 
+    /// What an operation of the list was found to be, by the number of its repeated operation.
+    package enum Finding: Hashable, Sendable {
+        /// A group. Its elements, if it follows them, were listed before.
+        case group(Int)
+        /// An element that was added to a group.
+        case element(Int)
+    }
+
     /// In the order of the list.
     package private(set) var groups: [Group] = []
+    /// The groups to which elements are added, by name. Only looked up.
+    private var growing: [String: Int] = [:]
+    /// The last operation, if it adds elements: its group follows.
+    private var adding: (index: Int, name: String)?
+    private static let addingSuffix = ".forEach"
     /// The number of operations.
     package private(set) var count = 0
     /// The names of the last operations that may be elements.
@@ -28,20 +60,46 @@ package struct ElementFolding: Sendable {
 
     /// The repeated operations of a graph.
     package init(_ operations: some Sequence<OperationDescription>) {
-        for operation in operations { add(operation.name, isNothing: operation.work == .nothing) }
+        for operation in operations { add(operation.name, kind: operation.work.kind) }
     }
 
-    /// Adds the next operation of the list. Returns its group, if it is one.
+    /// Whether elements are added to some of the groups.
+    package var isGrowing: Bool { !growing.isEmpty }
+
+    /// The group to which an operation of this name is added as an element.
+    package func group(ofAdded name: String) -> Int? {
+        guard !growing.isEmpty, name.utf8.last == UInt8(ascii: "]") else { return nil }
+        for place in name.indices where name[place] == "[" {
+            if let number = growing[String(name[..<place])] { return number }
+        }
+        return nil
+    }
+
+    /// Adds the next operation of the list.
     @discardableResult
-    package mutating func add(_ name: String, isNothing: Bool) -> Group? {
+    package mutating func add(_ name: String, kind: String) -> Finding? {
+        let isNothing = kind == Work.nothingKind
         defer { count += 1 }
+        let adding = self.adding
+        self.adding = nil
+        if kind == Work.forEachKind, name.hasSuffix(Self.addingSuffix) {
+            self.adding = (count, String(name.dropLast(Self.addingSuffix.count)))
+        } else if isNothing, let adding, adding.name == name {
+            groups.append(Group(name: name, elements: count..<count, adding: adding.index))
+            growing[name] = groups.count - 1
+            return .group(groups.count - 1)
+        } else if let number = group(ofAdded: name) {
+            candidates = []
+            groups[number].append(count)
+            return .element(number)
+        }
         let begin = isNothing ? name + "[" : ""
         if isNothing, candidates.last?.hasPrefix(begin) == true {
             let length = candidates.reversed().prefix { $0.hasPrefix(begin) }.count
             candidates = []
             let group = Group(name: name, elements: count - length..<count)
             groups.append(group)
-            return group
+            return .group(groups.count - 1)
         }
         if name.utf8.last == UInt8(ascii: "]") {
             candidates.append(name)
@@ -49,6 +107,16 @@ package struct ElementFolding: Sendable {
             candidates = []
         }
         return nil
+    }
+}
+
+extension ElementFolding.Group {
+    fileprivate mutating func append(_ index: Int) {
+        if let last = added.last, last.upperBound == index {
+            added[added.count - 1] = last.lowerBound..<index + 1
+        } else {
+            added.append(index..<index + 1)
+        }
     }
 }
 
@@ -69,20 +137,21 @@ package struct RepeatedRow: Hashable, Sendable {
     /// Those of all elements.
     package private(set) var attempts = 0
 
-    fileprivate init(_ group: ElementFolding.Group, _ elements: ArraySlice<OperationRow>) {
+    /// Without elements.
+    fileprivate init(_ group: ElementFolding.Group, _ operation: OperationView) {
         title = group.title
-        var first: OperationView?
-        for case .operation(let element) in elements {
-            counts.add(element)
-            attempts += Int(element.attempts)
-            guard let known = first else {
-                (first, queue, priority) = (element, element.queue, element.priority)
-                continue
-            }
-            if element.queue != known.queue { queue = nil }
-            if element.priority != known.priority { priority = nil }
+        graph = operation.graph
+    }
+
+    fileprivate mutating func add(_ element: OperationView) {
+        if counts.total == 0 {
+            (queue, priority) = (element.queue, element.priority)
+        } else {
+            if element.queue != queue { queue = nil }
+            if element.priority != priority { priority = nil }
         }
-        graph = first?.graph ?? 0
+        counts.add(element)
+        attempts += Int(element.attempts)
     }
 }
 
@@ -93,25 +162,60 @@ package struct OperationFolding: Sendable {
     package private(set) var rows: [OperationRow] = []
     /// The index of the last operation that was added.
     package private(set) var last: UInt32?
+    /// The rows of the groups to which elements are added, by the number of the group. Only looked
+    /// up.
+    private var growing: [Int: Int] = [:]
 
     package init() {}
 
+    /// Whether elements of a row may still follow, however many rows there are.
+    package var isGrowing: Bool { folding.isGrowing }
+
     package mutating func add(_ operation: OperationView) {
         last = operation.index
-        let isNothing = operation.kind == Work.nothingKind
-        guard let group = folding.add(operation.name, isNothing: isNothing) else {
-            return rows.append(.operation(operation))
+        switch folding.add(operation.name, kind: operation.kind) {
+        case nil: rows.append(.operation(operation))
+        case .element(let number): add(operation, to: number)
+        case .group(let number):
+            let group = folding.groups[number]
+            var row = RepeatedRow(group, operation)
+            let elements = rows.suffix(group.elements.count)
+            for case .operation(let element) in elements { row.add(element) }
+            rows.removeLast(elements.count)
+            // Once it has added the elements, they are what there is to see.
+            if group.adding != nil, case .operation(let adding) = rows.last,
+                adding.outcome == .succeeded
+            {
+                rows.removeLast()
+            }
+            if group.adding != nil { growing[number] = rows.count }
+            rows.append(.repeated(row))
         }
-        let elements = rows.suffix(group.elements.count)
-        let row = RepeatedRow(group, elements)
-        rows.removeLast(elements.count)
-        rows.append(.repeated(row))
+    }
+
+    /// Counts an operation that follows the last row, if it is an element of one of the rows.
+    package mutating func addElement(_ operation: OperationView) {
+        guard let number = folding.group(ofAdded: operation.name) else { return }
+        add(operation, to: number)
+    }
+
+    private mutating func add(_ element: OperationView, to number: Int) {
+        guard let place = growing[number], case .repeated(var row) = rows[place] else { return }
+        row.add(element)
+        rows[place] = .repeated(row)
     }
 
     /// Whether the last operation may be an element whose group follows.
     package var isWithinGroup: Bool {
         guard case .operation(let operation) = rows.last else { return false }
         return operation.name.utf8.last == UInt8(ascii: "]")
+    }
+}
+
+extension ElementFolding.Group {
+    /// The indices of the operations for which the group stands in a drawing.
+    fileprivate var members: [Int] {
+        (adding.map { [$0] } ?? []) + indices.flatMap { Array($0) }
     }
 }
 
@@ -137,26 +241,22 @@ extension GraphDescription {
         let groups = ElementFolding(operations).groups
         guard !groups.isEmpty else { return self }
         var titles: [String: String] = [:]
-        for group in groups {
-            for index in group.elements { titles[operations[index].name] = group.title }
+        /// The number of the group, by the index of the group itself.
+        var numbers: [Int: Int] = [:]
+        var hidden: Set<Int> = []
+        for (number, group) in groups.enumerated() {
+            numbers[group.index] = number
             titles[group.name] = group.title
+            hidden.formUnion(group.members)
+            for index in group.members { titles[operations[index].name] = group.title }
         }
         var folded = self
-        folded.operations = []
-        var next = 0
-        for group in groups {
-            folded.operations += operations[next..<group.elements.lowerBound].map {
-                Self.renamed($0, titles, dependencies: $0.dependencies)
-            }
-            next = group.elements.upperBound + 1
-            // The group depends on the elements only.
-            let all = operations[group.elements].flatMap(\.dependencies)
-            folded.operations.append(
-                Self.renamed(operations[group.elements.upperBound], titles, dependencies: all)
-            )
-        }
-        folded.operations += operations[next...].map {
-            Self.renamed($0, titles, dependencies: $0.dependencies)
+        folded.operations = operations.indices.filter { !hidden.contains($0) }.map { index in
+            let operation = operations[index]
+            // The group depends on the elements, and on what adds them, only.
+            let all =
+                numbers[index].map { groups[$0].members.flatMap { operations[$0].dependencies } }
+            return Self.renamed(operation, titles, dependencies: all ?? operation.dependencies)
         }
         return folded
     }

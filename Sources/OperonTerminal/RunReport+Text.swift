@@ -91,7 +91,7 @@ extension RunReport {
     /// Those of which not everything succeeded.
     private func repeatedLines(style: TerminalStyle, limits: TextLimits) -> [String] {
         let lines = repeated.lazy.compactMap { group -> String? in
-            let counts = self.counts(of: group.elements)
+            let counts = self.counts(of: group.indices)
             guard counts.succeeded < counts.total else { return nil }
             return countLine(counts, of: group.title, style: style)
         }

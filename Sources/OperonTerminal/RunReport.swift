@@ -47,12 +47,12 @@ package struct RunReport: Sendable {
     }
 
     /// The number of operations by outcome; operations without an outcome are in `unfinished`.
-    package var counts: OutcomeCounts { counts(of: 0..<operations.count) }
+    package var counts: OutcomeCounts { counts(of: [0..<operations.count]) }
 
     /// The number of these operations by outcome.
-    func counts(of range: Range<Int>) -> OutcomeCounts {
+    func counts(of ranges: [Range<Int>]) -> OutcomeCounts {
         var counts = OutcomeCounts()
-        for operation in operations[range] {
+        for operation in ranges.lazy.flatMap({ operations[$0] }) {
             guard let outcome = operation.outcome else {
                 counts.unfinished += 1
                 continue

@@ -45,7 +45,8 @@ extension ViewText {
             var text = "\(plural(demand.ready, "operation")) for \(shown(demand.text))"
             if isMissing, demand.unrunnable > 0, let missing = demand.missing {
                 let part = demand.unrunnable < demand.ready ? "\(demand.unrunnable) of " : ""
-                let why = "no worker could ever run \(part)them: \(shown(missing))"
+                let what = demand.ready == 1 ? "it" : part + "them"
+                let why = "no worker could ever run \(what): \(shown(missing))"
                 text += "; " + style.tinted(why, .attention)
             }
             return text

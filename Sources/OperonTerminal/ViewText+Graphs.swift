@@ -65,7 +65,7 @@ extension ViewText {
     private func repeatedLines(_ rows: [RepeatedRow]) -> [String] {
         guard !rows.isEmpty else { return [] }
         let lines = rows.prefix(Self.repeatedMax).map { row in
-            (name: shown(row.title), value: Optional(counts(row.counts, noun: nil)))
+            (name: shown(row.title), value: Optional(elementCounts(row)))
         }
         let more = rows.count - lines.count
         return ["repeated operations"] + block(lines)

@@ -35,7 +35,7 @@ extension ViewText {
             case .repeated(let repeated):
                 table.add([
                     TextTable.Cell(shown("\(repeated.graph)/\(repeated.title)")),
-                    TextTable.Cell(plain.counts(repeated.counts, noun: nil)),
+                    TextTable.Cell(plain.elementCounts(repeated)),
                     TextTable.Cell(shown(repeated.queue ?? "")),
                     TextTable.Cell(repeated.priority?.name ?? ""),
                     TextTable.Cell(String(repeated.attempts)),
@@ -44,6 +44,11 @@ extension ViewText {
             }
         }
         return table.lines(style: style, width: width)
+    }
+
+    /// The elements of a repeated operation by state.
+    func elementCounts(_ row: RepeatedRow) -> String {
+        row.counts.total == 0 ? "no elements" : counts(row.counts, noun: nil)
     }
 
     /// Without colors, for the cell of a table.

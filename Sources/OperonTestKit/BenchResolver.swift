@@ -8,12 +8,17 @@ package struct BenchResolver: RequestResolver, Sendable {
     package internal(set) var graphs: [GraphDescription] = []
     /// The answers to additions, the first first: the operations, or a refusal.
     package var additions: [Result<[OperationDescription], Refusal>] = []
+    /// The operation of the same graph that waits for all that is added; `nil`: none.
+    package var group: UInt32?
     /// The outputs that are loaded, by operation.
     package var outputs: [String: Payload] = [:]
     /// Names that it finds, whether or not there are such operations.
     package var strangers: [String: OperationID] = [:]
     /// The requests that the scheduler passed on, by number.
     package private(set) var requests: [UInt64] = []
+
+    /// What was compiled last.
+    private var compiled: [OperationDescription] = []
 
     package init() {}
 
@@ -37,10 +42,15 @@ package struct BenchResolver: RequestResolver, Sendable {
         requests.append(request.number)
         let operations = try additions.removeFirst().get()
         let graph = GraphDescription(name: "added", operations: operations)
-        return try CompiledAddition.compile(graph, to: base, resolve: find)
+        compiled = operations
+        var addition = try CompiledAddition.compile(graph, to: base, resolve: find)
+        addition.group = group
+        return addition
     }
 
-    package func added(_ addition: CompiledAddition, by held: HeldAttempt) {}
+    package mutating func added(_ addition: CompiledAddition, by held: HeldAttempt) {
+        graphs[Int(held.operation.graph.rawValue)].operations += compiled
+    }
 
     package mutating func awaited(
         _ request: WaitRequest,

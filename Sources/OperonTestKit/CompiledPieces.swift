@@ -6,6 +6,8 @@ import OperonPorts
 /// it keeps are places in this list.
 package struct CompiledPieces: Sendable {
     private var pieces: [CompiledGraph] = []
+    /// The groups of additions, by their bodies. Only looked up.
+    private var groups: [[UInt8]: UInt32] = [:]
 
     package init() {}
 
@@ -28,6 +30,11 @@ package struct CompiledPieces: Sendable {
         let others = Set(piece.outer.map(\.on.operation.graph))
         contents.needs = others.filter { $0 != graph }.sorted()
         return contents
+    }
+
+    /// Keeps which operation waits for all that an addition added.
+    mutating func note(group: UInt32?, of contents: StoredContents) {
+        groups[contents.body] = group
     }
 
     /// What an event added to a scheduler that took it, as a store keeps it; empty: nothing.
@@ -66,7 +73,7 @@ package struct CompiledPieces: Sendable {
             graphs: state.graphs.map { $0.contents.first.map { self[$0] } },
             additions: state.graphs.map { graph in
                 graph.contents.dropFirst().map {
-                    CompiledAddition(first: $0.first, graph: self[$0])
+                    CompiledAddition(first: $0.first, graph: self[$0], group: groups[$0.body])
                 }
             },
             at: now

@@ -19,6 +19,8 @@ struct SimulatedResolver: RequestResolver {
     }
 
     private let violation: PlantedViolation?
+    /// The operation that waits for all that an operation adds. Only looked up.
+    var groups: [OperationID: UInt32] = [:]
     /// Only looked up.
     private var known: [Key: (index: UInt32, known: CompiledAddition.Known)] = [:]
     /// What bodies in the store stand for. Only looked up.
@@ -47,6 +49,7 @@ struct SimulatedResolver: RequestResolver {
         let new = try CompiledAddition.compile(
             description,
             addedBy: held.operation.index,
+            group: groups[held.operation],
             to: base,
             violation: violation
         ) { name in

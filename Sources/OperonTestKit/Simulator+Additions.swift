@@ -87,10 +87,23 @@ extension Simulator {
             return ledger.broken("what is added cannot be encoded: \(error)")
         }
         if !waits { ledger.met(.addedWithoutWaiting) }
+        chooseGroup(of: held.operation)
         workers[index].lastRequest += 1
         let number = workers[index].lastRequest
         workers[index].asked[number] = SimulatedRequest(held: held, waits: waits)
         drive(index, .asked(number, held.attempt, .add(body)))
+    }
+
+    /// For some operations, the first that depends on them waits for all that they add.
+    private mutating func chooseGroup(of parent: OperationID) {
+        var randomness = randomness(of: parent)
+        for _ in 0..<3 { _ = randomness.next() }
+        guard resolver.groups[parent] == nil, randomness.next() % 2 == 0 else { return }
+        resolver.groups[parent] =
+            ledger.kept.grown.members.filter { member in
+                member.key.graph == parent.graph
+                    && member.value.dependencies.contains { $0.operation == parent }
+            }.keys.min()?.index
     }
 
     mutating func take(
@@ -115,6 +128,12 @@ extension Simulator {
             ledger.promised(names, to: held.operation)
         // It was cancelled while it asked.
         case .refused(.graphClosed): break
+        // The group has finished, or no longer waits for this operation, or one of the children
+        // waits for the group.
+        case .refused(.alreadyFinished), .refused(.alreadyStarted), .refused(.dependencyCycle):
+            guard resolver.groups[held.operation] != nil else {
+                return ledger.broken("\(held.operation) has no group, and is refused one")
+            }
         case .refused(let refusal):
             ledger.broken("\(held.operation) may not add what fits: \(refusal)")
         case .awaited, .read:
@@ -147,8 +166,10 @@ extension Simulator {
                 isOpen: false
             )
             resolver.keep(accepted, as: contents)
+            pieces.note(group: accepted.addition.group, of: contents)
             let names = accepted.operations.map(\.name)
-            ledger.expect(accepted.addition.graph, contents, named: names)
+            let group = accepted.addition.group
+            ledger.expect(accepted.addition.graph, contents, named: names, group: group)
             return contents
         }
     }

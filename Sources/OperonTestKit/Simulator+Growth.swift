@@ -226,6 +226,8 @@ struct GrownLedger {
         let isOpen: Bool
         /// Of what was added from inside.
         var names: [String] = []
+        /// What waits for all of it.
+        var group: UInt32?
         var members: [Member] = []
     }
 
@@ -254,12 +256,14 @@ extension SimulatorLedger {
     mutating func expect(
         _ graph: CompiledGraph,
         _ contents: StoredContents,
-        named names: [String] = []
+        named names: [String] = [],
+        group: UInt32? = nil
     ) {
         let id = contents.graph
         let first = contents.first
         var piece = GrownLedger.Piece(graph: id, first: first, isOpen: contents.isOpen)
         piece.names = names
+        piece.group = group
         for index in 0..<UInt32(graph.topology.operationCount) {
             let policy = graph.policies[Int(graph.policy[Int(index)])]
             var member = GrownLedger.Member()
@@ -293,8 +297,23 @@ extension SimulatorLedger {
             let operation = OperationID(graph: graph, index: first + UInt32(index))
             kept.grown.members[operation] = member
         }
+        if let group = piece.group { join(piece, to: OperationID(graph: graph, index: group)) }
         if piece.isOpen { kept.grown.open.insert(graph) }
         if let held { adopted(piece, by: held) }
+    }
+
+    /// A group waits for all that was added to it.
+    private mutating func join(_ piece: GrownLedger.Piece, to group: OperationID) {
+        for index in piece.members.indices {
+            let operation = OperationID(graph: piece.graph, index: piece.first + UInt32(index))
+            if kept.grown.waits(operation, for: group) {
+                broken("\(group) waits for \(operation), which waits for it")
+            }
+            kept.grown.members[group]?.dependencies.append(
+                Dependency(operation: operation, condition: .unlessFailed)
+            )
+        }
+        met(.joined)
     }
 
     func dependencies(of operation: OperationID) -> [Dependency] {

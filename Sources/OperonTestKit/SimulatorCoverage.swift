@@ -70,6 +70,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case childrenAdded
         case childrenAddedAgain
         case addedWithoutWaiting
+        case joined
         case waited
         case waitedForChildren
         case waitRefused

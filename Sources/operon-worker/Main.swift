@@ -3,6 +3,7 @@ import Logging
 import OperonAMQP
 import OperonArguments
 import OperonCore
+import OperonGraphFile
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -136,6 +137,7 @@ struct OperonWorker: AsyncParsableCommand {
         configuration.resources = offer.amounts
         configuration.labels = offer.workerLabels
         configuration.controlGroups = offer.controlGroups
+        configuration.kinds.elements = ElementExpansion()
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
         // systemd separates several directories by colons; the first one is for the worker.

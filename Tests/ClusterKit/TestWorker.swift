@@ -1,6 +1,7 @@
 import NIOConcurrencyHelpers
 import OperonAMQP
 package import OperonCore
+import OperonGraphFile
 package import OperonModel
 import OperonPorts
 package import OperonRuntime
@@ -78,10 +79,13 @@ extension TestCluster {
             return await script(invocation)
         }
         configuration.kinds = RegisteredKinds(threads: nil) { RegisteredKind(name: $0, run: run) }
+        configuration.kinds.elements = ElementExpansion()
         let limits = options.scheduler.limits
         configuration.agent = { agent in
             agent.host = host
             agent.offer = offer
+            let gpus = offer.resources[ResourceAmount.gpusName] ?? 0
+            agent.gpus = (0..<gpus).map { "\($0)" }
             agent.limits = limits
             agent.kinds = (Work.builtInKinds + kinds).sorted()
             agent.runsAnyKind = false

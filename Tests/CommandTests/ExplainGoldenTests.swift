@@ -12,7 +12,6 @@ import Testing
         var golden = Explanations()
         try await withoutWorkers(&golden)
         try await withBusyWorkers(&golden)
-        try await withDemands(&golden)
         try await whileSuspended(&golden)
         try await withinBounds(&golden)
         try await shortOfResources(&golden)
@@ -105,31 +104,6 @@ import Testing
             for (title, name) in examples {
                 try await golden.explain(title, "night/\(name)", server)
             }
-        }
-    }
-
-    private func withDemands(_ golden: inout Explanations) async throws {
-        try await LiveServer.run(clock: clock) { server in
-            try await server.cluster.join(
-                "worker",
-                slots: 4,
-                offer: WorkerOffer(resources: [.gpus(2)], labels: [WorkerLabel("region", "us")])
-            )
-            await server.gate("holder")
-            try await server.submit(
-                "asking",
-                """
-                operations:
-                  holder: { operation: Play, resources: { gpus: 1 }, priority: veryHigh }
-                  two: { operation: Play, resources: { gpus: 2 }, priority: high }
-                  one: { operation: Play, resources: { gpus: 1 } }
-                  four: { operation: Play, resources: { gpus: 4 }, workers: { region: eu } }
-                """
-            )
-            try await server.wait(for: "asking/holder", .executing)
-            try await golden.explain("no worker offers as much", "asking/four", server)
-            try await golden.explain("others have what it needs", "asking/two", server)
-            try await golden.explain("a worker is kept for another", "asking/one", server)
         }
     }
 

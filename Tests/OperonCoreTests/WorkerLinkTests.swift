@@ -21,7 +21,7 @@ struct WorkerLinkTests {
                     processID: 1,
                     slots: 3,
                     queues: [],
-                    kinds: ["command", "nothing", "wait"],
+                    kinds: Work.builtInKinds,
                     held: [],
                     firstEvent: 1,
                     lastEvent: 0,

@@ -300,22 +300,22 @@ import Testing
         (
             "forEach: 1-5",
             """
-            2:25: “forEach” must be a list, a range such as 1..500, or a map with “lines” or \
-            “files”, not “1-5”
+            2:25: “forEach” must be a list, a range such as 1..500, or a map with “lines”, \
+            “files” or “output”, not “1-5”
             """
         ),
         (
             "forEach: 3",
             """
-            2:25: “forEach” must be a list, a range such as 1..500, or a map with “lines” or \
-            “files”, not 3
+            2:25: “forEach” must be a list, a range such as 1..500, or a map with “lines”, \
+            “files” or “output”, not 3
             """
         ),
         (
             "forEach: ",
             """
-            2:26: “forEach” must be a list, a range such as 1..500, or a map with “lines” or \
-            “files”, not nothing
+            2:26: “forEach” must be a list, a range such as 1..500, or a map with “lines”, \
+            “files” or “output”, not nothing
             """
         ),
         (

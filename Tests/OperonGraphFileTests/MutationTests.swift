@@ -31,6 +31,7 @@ import Testing
             "parameters", "default", "${", "$${", "${day}", "\"${files}\"", "type: list",
             "forEach", "matrix", "1..3", "0..9..-3", "${item}", "[*]", "zip: true", "exclude",
             "resources", "workers", "{ gpus: 1 }", "8GiB", "0.0005", "notIn", "exists", "in",
+            "output: list", "variables: [x]", "tile",
         ].map { Array($0.utf8) } + [[0xFF], [0xC3], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80]]
 
     static func mutated(

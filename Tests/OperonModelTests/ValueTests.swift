@@ -153,6 +153,7 @@ struct ValueTests {
     @Test func `work names its kind`() {
         let works: [Work] = [
             .nothing, .wait(.seconds(1)), .command(CommandDescription(arguments: ["true"])),
+            .registered(kind: Work.forEachKind, input: .empty),
         ]
         #expect(works.map(\.kind).sorted() == Work.builtInKinds)
         #expect(Work.registered(kind: "Blur", input: .empty).kind == "Blur")

@@ -49,7 +49,9 @@ import Testing
                     labels: [WorkerLabel("region", "us")]
                 )
             )
-            var operations = (0..<5).map { operation("large\($0)", [.gpus(4), .memory(bytes: 99)]) }
+            var operations = (0..<5).map {
+                operation("large\($0)", [.gpus(4), .memory(bytes: 99)])
+            }
             operations.append(operation("small", [.gpus(1)]))
             operations.append(operation("kept out", []))
             operations[6].workers = [.equals("region", "eu")]

@@ -18,6 +18,19 @@ import Testing
         return operation
     }
 
+    /// Names end with “!” if the operation does nothing, and with “+” if it adds elements.
+    private static func plain(_ name: String) -> String {
+        String(name.prefix { $0 != "!" && $0 != "+" })
+    }
+
+    private static func kind(_ name: String) -> String {
+        switch name.last {
+        case "!": Work.nothingKind
+        case "+": Work.forEachKind
+        default: Work.commandKind
+        }
+    }
+
     private static func view(
         _ index: UInt32,
         _ name: String,
@@ -61,7 +74,7 @@ import Testing
     func `operations that only look like elements stay as they are`(names: [String]) {
         var folding = ElementFolding()
         for name in names {
-            folding.add(name.replacing("!", with: ""), isNothing: name.hasSuffix("!"))
+            folding.add(Self.plain(name), kind: Self.kind(name))
         }
         #expect(folding.groups == [])
     }
@@ -69,10 +82,85 @@ import Testing
     @Test func `brackets in names belong to the operation that has them`() {
         var folding = ElementFolding()
         for name in ["b[x]", "a[b][1]", "a[b][2]", "a[b]!"] {
-            folding.add(name.replacing("!", with: ""), isNothing: name.hasSuffix("!"))
+            folding.add(Self.plain(name), kind: Self.kind(name))
         }
         #expect(folding.groups.map(\.title) == ["a[b][*]"])
         #expect(folding.groups.map(\.elements) == [1..<3])
+    }
+
+    @Test func `elements that are added later belong to the group, wherever they come`() {
+        var folding = ElementFolding()
+        let names = [
+            "list", "r.forEach+", "r!", "a[b].forEach+", "a[b]!", "r[1]", "r[2]", "z", "a[b][1]",
+            "r[3]", "x[1]",
+        ]
+        let findings = names.map { folding.add(Self.plain($0), kind: Self.kind($0)) }
+        #expect(
+            findings == [
+                nil, nil, .group(0), nil, .group(1), .element(0), .element(0), nil, .element(1),
+                .element(0), nil,
+            ]
+        )
+        #expect(folding.groups.map(\.title) == ["r[*]", "a[b][*]"])
+        #expect(folding.groups.map(\.indices) == [[5..<7, 9..<10], [8..<9]])
+        #expect(folding.groups.map(\.adding) == [1, 3])
+        #expect(folding.group(ofAdded: "a[b][9]") == 1)
+        #expect(folding.group(ofAdded: "r.forEach") == nil)
+    }
+
+    @Test(arguments: [
+        ["r.forEach", "r!", "r[1]"], ["r.forEach+", "s!", "r[1]"], ["r.forEach+", "r", "r[1]"],
+        ["r.forEach+", "x", "r!", "r[1]"], ["r+", "r!", "r[1]"],
+    ])
+    func `what only looks like the adding of elements stays as it is`(names: [String]) {
+        var folding = ElementFolding()
+        for name in names { folding.add(Self.plain(name), kind: Self.kind(name)) }
+        #expect(folding.groups == [])
+    }
+
+    @Test func `a list counts added elements in the row of their group, and shows what adds`() {
+        let text = ViewText(style: TerminalStyle(environment: [:], isTerminal: false), width: nil)
+        for isAdded in [false, true] {
+            var folding = OperationFolding()
+            folding.add(
+                Self.view(0, "r.forEach", isAdded ? .succeeded : nil, kind: Work.forEachKind)
+            )
+            folding.add(Self.view(1, "r", nil, kind: Work.nothingKind))
+            folding.add(Self.view(2, "z", .succeeded))
+            if isAdded {
+                folding.add(Self.view(3, "r[1]", .failed))
+                folding.addElement(Self.view(4, "r[2]", nil))
+                folding.addElement(Self.view(5, "y", nil))
+            }
+            #expect(folding.isGrowing)
+            let lines = text.operations(folding.rows).map {
+                $0.split(separator: " ").prefix(6).joined(separator: " ")
+            }
+            #expect(
+                lines.dropFirst()
+                    == (isAdded
+                    ? ["3/r[*] 2: 1 executing, 1 failed", "3/z succeeded default normal 2"]
+                    : [
+                        "3/r.forEach executing default normal 2", "3/r[*] no elements 0",
+                        "3/z succeeded default normal 2",
+                    ])[...]
+            )
+        }
+    }
+
+    @Test func `a drawing has one operation for elements that are not there yet`() {
+        var adding = Self.operation("r.forEach", ["list", "setup"])
+        adding.work = .registered(kind: Work.forEachKind, input: .empty)
+        let graph = GraphDescription(
+            name: "g",
+            operations: [
+                Self.operation("list"), Self.operation("setup"), adding,
+                Self.operation("r", ["r.forEach"], isNothing: true), Self.operation("z", ["r"]),
+            ]
+        )
+        #expect(graph.folded.operations.map(\.name) == ["list", "setup", "r[*]", "z"])
+        #expect(graph.folded.operations[2].dependencies.map(\.name) == ["list", "setup"])
+        #expect(graph.folded.operations[3].dependencies.map(\.name) == ["r[*]"])
     }
 
     @Test func `a drawing has one operation for all elements`() {

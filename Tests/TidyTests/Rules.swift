@@ -74,7 +74,7 @@ enum Rules {
                 "OperonRuntime", "OperonSystem", "OperonTerminal",
             ],
             "operon": programs,
-            "operon-worker": programs.subtracting(["OperonGraphFile"]),
+            "operon-worker": programs,
         ]
     }()
 

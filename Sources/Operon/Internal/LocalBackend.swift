@@ -164,6 +164,7 @@ final class LocalBackend: ClusterBackend {
         worker.kinds = RegisteredKinds(threads: try Self.threads(slots: slots)) { [kinds] name in
             kinds.registered(name)
         }
+        worker.kinds.elements = ElementExpansion()
         worker.kinds.time = time
         worker.stateDirectory = store.map { $0 + ".worker" }
         // A message costs next to nothing here.

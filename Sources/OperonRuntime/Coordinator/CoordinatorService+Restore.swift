@@ -200,15 +200,17 @@ private struct StoredGraphs {
         for part in graph.contents.dropFirst() {
             let description = try StoreFormat.decodeGraph(part.body).graph
             let count = base.operationCount
-            let addition = try CompiledAddition.recompile(description, to: base, limits: limits) {
+            var addition = try CompiledAddition.recompile(description, to: base, limits: limits) {
                 name in
                 let index = catalog[graph.id].number(of: name)
                 guard let index, index < count else { return nil }
                 return OperationID(graph: graph.id, index: index)
             }
+            addition.group = catalog[graph.id].group(ofElements: UInt32(count))
             additions.append(addition)
             base.operationCount += part.operationCount
             base.edgeCount += addition.graph.topology.edgeCount + addition.graph.outer.count
+            if addition.group != nil { base.edgeCount += part.operationCount }
         }
         return additions
     }

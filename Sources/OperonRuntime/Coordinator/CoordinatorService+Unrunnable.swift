@@ -78,10 +78,11 @@ extension CoordinatorService {
                 ResourceView(name: one.name, offered: one.offered, left: one.left)
             }
         }
-        let waiting = scheduler.waitingDemands.sorted { left, right in
-            (left.unrunnable, left.ready, left.inFlight)
-                > (right.unrunnable, right.ready, right.inFlight)
-        }
+        let waiting = scheduler.waitingDemands.enumerated().sorted { left, right in
+            let (one, other) = (left.element, right.element)
+            return (one.unrunnable, one.ready, one.inFlight, right.offset)
+                > (other.unrunnable, other.ready, other.inFlight, left.offset)
+        }.map { $0.element }
         guard !waiting.isEmpty else { return view }
         view.demands = waiting.prefix(DemandView.listedMax).map { status in
             var view = DemandView(

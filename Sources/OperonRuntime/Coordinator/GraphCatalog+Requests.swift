@@ -60,6 +60,7 @@ extension GraphCatalog: RequestResolver {
         let new = try CompiledAddition.compile(
             try read(request, of: held),
             addedBy: parent,
+            group: self[graph].group(ofElementsAddedBy: parent),
             to: base,
             limits: limits
         ) { name in

@@ -143,6 +143,25 @@ struct GraphContents: Sendable {
         }
     }
 
+    /// The operation that waits for what a running operation adds: the group of the elements, if
+    /// its work is to repeat an operation for each element of an output. The group follows it.
+    func group(ofElementsAddedBy parent: UInt32) -> UInt32? {
+        let next = Int(parent) + 1
+        guard next < operations.count else { return nil }
+        let adding = operations[Int(parent)]
+        guard adding.work.kind == Work.forEachKind else { return nil }
+        let group = operations[next]
+        guard group.work == .nothing,
+            group.dependencies.contains(where: { $0.name == adding.name })
+        else { return nil }
+        return UInt32(next)
+    }
+
+    /// The same for an operation that was added.
+    func group(ofElements element: UInt32) -> UInt32? {
+        parents[element].flatMap { group(ofElementsAddedBy: $0) }
+    }
+
     /// Adds operations, which may depend on existing ones.
     ///
     /// - Parameters:

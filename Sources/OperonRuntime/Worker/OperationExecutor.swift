@@ -121,6 +121,10 @@ final class OperationExecutor: Sendable {
         case .nothing, .wait(.zero):
             return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
         case .external: return unknown(Work.externalKind, at: now)
+        case .registered(Work.forEachKind, let input):
+            guard let elements = kinds.elements else { return unknown(Work.forEachKind, at: now) }
+            run(ElementAddition(reader: elements, limits: limits).kind, operation, input: input)
+            return nil
         case .registered(let name, let input)
         where !operation.needsProcess || kinds.program == nil:
             guard let kind = kinds[name] else { return unknown(name, at: now) }

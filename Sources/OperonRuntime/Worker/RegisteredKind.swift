@@ -1,5 +1,6 @@
 package import OperonCore
 package import OperonModel
+package import OperonPorts
 
 /// Code that a worker runs for a kind of operation.
 package struct RegisteredKind: Sendable {
@@ -107,11 +108,18 @@ package struct RegisteredKinds: Sendable {
         self.program = program
     }
 
+    /// Reads the elements of operations that are repeated for an output; `nil`: the worker adds
+    /// none.
+    package var elements: (any OutputElementReader)?
+
     subscript(name: String) -> RegisteredKind? { byName[name] ?? lookUp?(name) }
 
     /// Whether kinds that are not among `names` may be known.
     package var areLookedUp: Bool { lookUp != nil }
 
     /// The names of these kinds and of the built-in ones, sorted.
-    package var names: [String] { (Work.builtInKinds + byName.keys).sorted() }
+    package var names: [String] {
+        let builtIn = Work.builtInKinds.filter { $0 != Work.forEachKind || elements != nil }
+        return (builtIn + byName.keys).sorted()
+    }
 }

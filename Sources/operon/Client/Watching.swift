@@ -111,6 +111,8 @@ actor WatchScreen {
     private var folding = ElementFolding()
     /// The number of the repeated operation of which each listed operation is an element.
     private var repeated: [Int?] = []
+    /// The same for operations that were added since. Only looked up.
+    private var added: [Int: Int] = [:]
 
     init(_ graph: GraphView, _ printer: LinePrinter, isQuiet: Bool, folds: Bool) {
         name = graph.name
@@ -136,11 +138,38 @@ actor WatchScreen {
         await show(changes, areNews: false)
         guard folds else { return }
         for operation in operations where Int(operation.index) == repeated.count {
+            let index = repeated.count
             repeated.append(nil)
-            let isNothing = operation.kind == Work.nothingKind
-            guard let group = folding.add(operation.name, isNothing: isNothing) else { continue }
-            await addRepeated(group)
+            switch folding.add(operation.name, kind: operation.kind) {
+            case nil: continue
+            case .element(let number):
+                repeated[index] = number
+                guard added[index] == nil, let phase = progress.phase(of: operation.index) else {
+                    continue
+                }
+                await display.elementsAdded(1, to: number, in: phase, work: 1)
+            case .group(let number): await addRepeated(folding.groups[number])
+            }
         }
+    }
+
+    /// The number of the repeated operation to which a known operation belongs.
+    private func number(of change: GraphProgress.Change) -> Int? {
+        change.index < repeated.count ? repeated[change.index] : added[change.index]
+    }
+
+    /// Counts an operation that was added just now, if it is an element of a repeated operation.
+    /// Returns the number of that one.
+    private func addElement(
+        _ change: GraphProgress.Change,
+        in phase: ProgressPhase
+    ) async -> Int? {
+        guard folds, change.old == nil, change.index >= repeated.count,
+            let number = folding.group(ofAdded: change.name)
+        else { return nil }
+        added[change.index] = number
+        await display.elementsAdded(1, to: number, in: phase, work: 1)
+        return number
     }
 
     /// From here on the elements are shown together. Their phases are known from the list.
@@ -177,6 +206,8 @@ actor WatchScreen {
         for change in changes {
             let begin = change.old ?? (areNews ? .pending : change.new)
             if change.old == nil { added[begin, default: 0] += 1 }
+            var number = self.number(of: change)
+            if number == nil, areNews { number = await addElement(change, in: begin) }
             guard begin != change.new else { continue }
             moves.append(
                 ProgressDisplay.Move(
@@ -186,7 +217,7 @@ actor WatchScreen {
                     work: 1,
                     duration: change.duration,
                     detail: change.detail,
-                    repeated: change.index < repeated.count ? repeated[change.index] : nil
+                    repeated: number
                 )
             )
         }

@@ -79,11 +79,15 @@ struct Operations: AsyncParsableCommand {
             let page = try await session.client.operations(of: graph, query)
             query.after = page.next
             for operation in page.operations {
-                isFull = folding.rows.count >= paging.limit && !folding.isWithinGroup
-                if isFull { break }
-                folding.add(operation)
+                isFull = isFull || folding.rows.count >= paging.limit && !folding.isWithinGroup
+                if isFull {
+                    folding.addElement(operation)
+                } else {
+                    folding.add(operation)
+                }
             }
-        } while query.after != nil && !isFull
+            // Elements that were added while the graph ran belong to rows that are there already.
+        } while query.after != nil && (!isFull || folding.isGrowing)
         var rows = folding.rows
         var next = isFull ? folding.last : nil
         // Elements whose group did not follow, as those of `operon map`, are rows of their own.

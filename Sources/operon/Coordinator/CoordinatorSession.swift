@@ -78,6 +78,7 @@ struct CoordinatorSession {
             worker.resources = own.resources
             worker.labels = own.labels
             worker.controlGroups = own.controlGroups
+            worker.kinds.elements = ElementExpansion()
             worker.stateDirectory = path + ".worker"
             try await serve(makeConfiguration(OwnSources(makeSources())), drain: own.drain) { _ in
                 let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)

@@ -170,12 +170,11 @@ struct RunScreen: Sendable {
 
     private func addRepeated(_ state: inout ScreenState) async {
         for found in state.findRepeated() {
-            let number = await display.addRepeated(name: found.name)
-            await display.elementsAdded(
-                found.work.count,
-                to: number,
-                work: found.work.reduce(0, +)
-            )
+            switch found {
+            case .operation(let name): _ = await display.addRepeated(name: name)
+            case .elements(let number, let count, let work):
+                await display.elementsAdded(count, to: number, work: work)
+            }
         }
     }
 

@@ -3,6 +3,7 @@ import NIOConcurrencyHelpers
 import OperonAMQP
 import OperonArguments
 import OperonCore
+import OperonGraphFile
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -112,6 +113,7 @@ struct RunSession {
         var worker = WorkerHost.Configuration(slots: options.slots, environment: environment) {
             [logger] in logger.warning("\($0)")
         }
+        worker.kinds.elements = ElementExpansion()
         worker.stateDirectory = options.store.map { $0 + ".worker" }
         worker.resources = options.resources
         worker.labels = options.labels

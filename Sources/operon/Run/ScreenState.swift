@@ -35,17 +35,37 @@ struct ScreenState {
         unfinishedCount = phases.count
     }
 
-    /// Finds the repeated operations among the operations that are new: their names, and the work
-    /// of each of their elements. The numbers of repeated operations count on, from 0.
-    mutating func findRepeated() -> [(name: String, work: [Double])] {
-        var found: [(name: String, work: [Double])] = []
-        for operation in operations[repeated.count...] {
+    /// What `findRepeated` found: a repeated operation, or elements of one that it found before.
+    enum Found {
+        case operation(name: String)
+        /// Elements of the repeated operation of this number, and their work together.
+        case elements(of: Int, count: Int, work: Double)
+    }
+
+    /// Finds the repeated operations among the operations that are new, and their elements. The
+    /// numbers of repeated operations count on, from 0.
+    mutating func findRepeated() -> [Found] {
+        var found: [Found] = []
+        for (index, operation) in operations.enumerated().dropFirst(repeated.count) {
             repeated.append(nil)
-            guard folds,
-                let group = folding.add(operation.name, isNothing: operation.work == .nothing)
-            else { continue }
-            for index in group.elements { repeated[index] = folding.groups.count - 1 }
-            found.append((group.title, Array(work[group.elements])))
+            guard folds else { continue }
+            switch folding.add(operation.name, kind: operation.work.kind) {
+            case nil: continue
+            case .element(let number):
+                repeated[index] = number
+                if case .elements(number, let count, let sum) = found.last {
+                    found.removeLast()
+                    found.append(.elements(of: number, count: count + 1, work: sum + work[index]))
+                } else {
+                    found.append(.elements(of: number, count: 1, work: work[index]))
+                }
+            case .group(let number):
+                let group = folding.groups[number]
+                for index in group.elements { repeated[index] = number }
+                found.append(.operation(name: group.title))
+                let sum = work[group.elements].reduce(0, +)
+                found.append(.elements(of: number, count: group.elements.count, work: sum))
+            }
         }
         return found
     }
