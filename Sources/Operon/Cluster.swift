@@ -1,5 +1,5 @@
 public import Logging
-internal import OperonModel
+public import OperonModel
 internal import OperonPorts
 package import OperonRuntime
 public import ServiceLifecycle
@@ -58,13 +58,21 @@ public final class Cluster: Sendable {
     ///   - slots: How many operations run at once, 1 to 4,096; `nil`: one per processor.
     ///   - keep: The retention of finished operations. Handles keep their outcomes and values
     ///     themselves.
+    ///   - resources: What it offers to operations that ask for resources, besides the processors,
+    ///     memory and graphics processors that its machine lets it use, or instead of them.
+    ///   - labels: Its labels by name, besides `arch`, `host` and `os`, or instead of them.
     ///   - logger: Receives messages for operators.
     public static func inProcess(
         slots: Int? = nil,
         keep: Retention = .inMemory,
+        resources: ResourceAmounts = [],
+        labels: [String: String] = [:],
         logger: Logger = Cluster.warnings
     ) -> Cluster {
-        Cluster { LocalBackend(store: nil, slots: slots, keep: keep, logger: logger) }
+        let offer = LocalBackend.Offer(resources: resources, labels: labels)
+        return Cluster {
+            LocalBackend(store: nil, slots: slots, offer: offer, keep: keep, logger: logger)
+        }
     }
 
     /// A cluster in this process with a database that stores every operation added. The next run of
@@ -77,14 +85,22 @@ public final class Cluster: Sendable {
     ///   - slots: How many operations run at once, 1 to 4,096; `nil`: one per processor.
     ///   - keep: The retention of finished operations, in this run of the program and the next
     ///     ones.
+    ///   - resources: What it offers to operations that ask for resources, besides the processors,
+    ///     memory and graphics processors that its machine lets it use, or instead of them.
+    ///   - labels: Its labels by name, besides `arch`, `host` and `os`, or instead of them.
     ///   - logger: Receives messages for operators.
     public static func embedded(
         store: String,
         slots: Int? = nil,
         keep: Retention = .onDisk,
+        resources: ResourceAmounts = [],
+        labels: [String: String] = [:],
         logger: Logger = Cluster.warnings
     ) -> Cluster {
-        Cluster { LocalBackend(store: store, slots: slots, keep: keep, logger: logger) }
+        let offer = LocalBackend.Offer(resources: resources, labels: labels)
+        return Cluster {
+            LocalBackend(store: store, slots: slots, offer: offer, keep: keep, logger: logger)
+        }
     }
 
     /// The workers of a coordinator in another process, on this machine or elsewhere.

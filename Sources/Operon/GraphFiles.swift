@@ -104,6 +104,31 @@ extension GraphDescription {
     }
 }
 
+/// Operations of a submitted graph that no worker could ever run, all for one reason.
+public struct SubmissionWarning: Hashable, Sendable, CustomStringConvertible {
+    /// `noWorker`, `noWorkerForKind`, `noWorkerForQueue` or `noWorkerForResources`. A later version
+    /// may have others.
+    public let code: String
+    /// A sentence for people.
+    public let message: String
+    /// The first few of the operations; none for `noWorker`.
+    public let operations: [OperationID]
+    /// How many more operations there are.
+    public let moreOperations: Int
+
+    init(_ view: WarningView) {
+        code = view.code
+        message = view.text
+        operations = view.operations.map {
+            OperationID(graph: GraphID(rawValue: $0.graph), index: $0.index)
+        }
+        moreOperations = view.more
+    }
+
+    /// The sentence.
+    public var description: String { message }
+}
+
 /// A graph that was submitted as a whole.
 public struct SubmittedGraph: Sendable {
     /// Identifies the graph in its cluster.
@@ -112,6 +137,9 @@ public struct SubmittedGraph: Sendable {
     public let name: String
     /// The cluster that runs the graph.
     public let cluster: Cluster
+    /// Operations that no worker known at the submission could ever run. They wait for one that
+    /// can. Empty: none, or the coordinator is of an earlier version.
+    public let warnings: [SubmissionWarning]
 
     /// How many of its operations have finished, and how many there are.
     ///
@@ -209,6 +237,11 @@ extension Cluster {
         submission.idempotencyKey = idempotencyKey ?? Session.newKey()
         let sent = submission
         let view = try await ask { try await $0.submit(sent) }
-        return SubmittedGraph(id: GraphID(rawValue: view.id), name: view.name, cluster: self)
+        return SubmittedGraph(
+            id: GraphID(rawValue: view.id),
+            name: view.name,
+            cluster: self,
+            warnings: (view.warnings ?? []).map { SubmissionWarning($0) }
+        )
     }
 }

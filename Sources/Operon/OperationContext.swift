@@ -1,5 +1,5 @@
 internal import OperonCore
-internal import OperonModel
+public import OperonModel
 internal import OperonRuntime
 
 /// The information and functions that are available to a running operation.
@@ -26,6 +26,15 @@ public struct OperationContext: Sendable {
     /// the coordinator lost contact with. Changes outside of the operation should therefore be safe
     /// to repeat, or be refused if a larger attempt number has been seen.
     public var attempt: Int { Int(invocation.operation.ordinal) }
+
+    /// What this attempt takes of its worker: see ``OperationOptions/resources``.
+    public var resources: ResourceAmounts { invocation.operation.resources }
+
+    /// The graphics processors that are this attempt's own, as their driver names them: what
+    /// `CUDA_VISIBLE_DEVICES` and `ROCR_VISIBLE_DEVICES` say to a command. Empty, unless it asked
+    /// for `gpus`. Nothing keeps the code from using others: all operations of a worker share its
+    /// process.
+    public var gpus: [String] { invocation.operation.allocation.gpus }
 
     /// Whether the operation was asked to stop. Stays true. Cheap; needs no network.
     public var isCancelled: Bool { invocation.isCancelled() }
@@ -113,6 +122,7 @@ public struct OperationContext: Sendable {
     public func add(_ operations: [NewOperation]) async throws -> Int {
         let descriptions = try operations.flatMap { try $0.descriptions(queue: queueName) }
         if let registry {
+            for operation in descriptions { try registry.check(operation, operation.name) }
             for operation in operations { operation.register { registry.register($0) } }
         }
         var graph = GraphDescription(name: "added", operations: descriptions)

@@ -19,6 +19,18 @@ public struct OperationOptions: Hashable, Sendable {
     /// Keys that only one running operation may hold at a time in the whole cluster, unless the
     /// coordinator was given another limit. 1 to 256 bytes each.
     public var exclusive: [String] = []
+    /// What an attempt takes of its worker besides a slot, for as long as it runs:
+    /// `[.cpus(2), .memory(bytes: 8 << 30), .gpus(1)]`. At most 16 resources, each with an amount
+    /// of 1 to 2⁵⁰ thousandths of a processor, bytes or units. Only a worker that has all of it
+    /// left gets the operation. A cluster in this process refuses an operation that asks for more
+    /// than the process offers (`Refusal.invalid`). Blocks and external operations need no worker
+    /// and are refused if they ask for anything.
+    public var resources: ResourceAmounts = []
+    /// What the labels of its worker must be, at most 64 of them: `[.equals("region", "eu")]`. Only
+    /// a worker that meets them all gets the operation. A cluster in this process refuses an
+    /// operation whose requirements it does not meet, and every cluster refuses them for blocks and
+    /// external operations (`Refusal.invalid`).
+    public var workers: [WorkerRequirement] = []
     /// The pause between becoming ready and starting; 0 or less: none.
     public var delay: Duration?
     /// The operation does not start before this time.
@@ -41,7 +53,9 @@ public struct OperationOptions: Hashable, Sendable {
         timeout: Duration? = nil,
         retry: RetryPolicy = .never,
         exclusive: [String] = [],
-        delay: Duration? = nil
+        delay: Duration? = nil,
+        resources: ResourceAmounts = [],
+        workers: [WorkerRequirement] = []
     ) {
         self.name = name
         self.queuePriority = queuePriority
@@ -49,6 +63,8 @@ public struct OperationOptions: Hashable, Sendable {
         self.retry = retry
         self.exclusive = exclusive
         self.delay = delay
+        self.resources = resources
+        self.workers = workers
     }
 
     /// Whether all options have their default values.
@@ -66,6 +82,8 @@ public struct OperationOptions: Hashable, Sendable {
         operation.timeout = timeout
         operation.retry = retry
         operation.exclusive = exclusive
+        operation.resources = resources
+        operation.workers = workers
         if let delay, delay > .zero { operation.delay = delay }
         operation.notBefore = notBefore
         operation.deadline = deadline

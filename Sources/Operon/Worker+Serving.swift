@@ -44,9 +44,7 @@ extension Worker {
         }
     }
 
-    private var sortedLabels: [WorkerLabel] {
-        labels.sorted { $0.key < $1.key }.map { WorkerLabel($0.key, $0.value) }
-    }
+    private var sortedLabels: [WorkerLabel] { .sorted(labels) }
 
     private func registered(threads: OperationThreads) -> RegisteredKinds {
         RegisteredKinds(
@@ -161,5 +159,12 @@ extension Worker {
             logger.warning("the coordinator did not come back: its operations were ended")
         case .dispatchIgnored: break  // Repaired by the next beat.
         }
+    }
+}
+
+extension [WorkerLabel] {
+    /// Labels by name, sorted by name.
+    static func sorted(_ labels: [String: String]) -> [WorkerLabel] {
+        labels.sorted { $0.key < $1.key }.map { WorkerLabel($0.key, $0.value) }
     }
 }

@@ -13,6 +13,16 @@ package struct Allocation: Hashable, Sendable {
         self.gpus = gpus
     }
 
+    /// What a process finds in its environment.
+    package init(_ amounts: ResourceAmounts, told variables: [String: String]) {
+        self.init(amounts: amounts)
+        guard amounts[ResourceAmount.gpusName] != nil else { return }
+        let list = variables[Self.gpusVariables[0]] ?? ""
+        gpus = list.split(separator: ",").map(String.init)
+    }
+
+    private static let gpusVariables = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"]
+
     /// What its process is told.
     package var variables: [String: String] {
         var variables: [String: String] = [:]
@@ -24,8 +34,7 @@ package struct Allocation: Hashable, Sendable {
         }
         if amounts[ResourceAmount.gpusName] != nil {
             let list = gpus.joined(separator: ",")
-            variables["CUDA_VISIBLE_DEVICES"] = list
-            variables["ROCR_VISIBLE_DEVICES"] = list
+            for name in Self.gpusVariables { variables[name] = list }
         }
         return variables
     }

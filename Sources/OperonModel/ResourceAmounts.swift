@@ -217,6 +217,17 @@ package struct ResourceDemand: Hashable, Sendable {
 
     package var isEmpty: Bool { resources.isEmpty && requirements.isEmpty && !isEnforced }
 
+    /// Whether all names, amounts and values are within their bounds.
+    package func isValid(_ limits: Limits) -> Bool {
+        do throws(Refusal) {
+            try resources.check(limits, of: "")
+            try WorkerRequirement.check(requirements, limits, of: "")
+            return true
+        } catch {
+            return false
+        }
+    }
+
     /// What a worker with this offer lacks, as clauses: `gpus: 2 needed, 1 offered`. Empty: the
     /// worker could run it.
     package func unmet(by offer: WorkerOffer) -> [String] {

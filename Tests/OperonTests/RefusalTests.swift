@@ -45,6 +45,24 @@ import Testing
         Mistake("a control character in a key") { $0.exclusive = ["a\u{0}"] },
         Mistake("too long a key") { $0.exclusive = [long] },
         Mistake("a NUL character in a summary") { $0.summary = "a\u{0}" },
+        Mistake("a resource without a name") {
+            $0.resources = [ResourceAmount(name: "", amount: 1)]
+        },
+        Mistake("no processor") { $0.resources = [.cpus(0)] },
+        Mistake("no number of processors") { $0.resources = [.cpus(.nan)] },
+        Mistake("a negative amount") { $0.resources = [.gpus(-1)] },
+        Mistake("memory beyond all bounds") { $0.resources = [.memory(bytes: .max)] },
+        Mistake("too many resources") {
+            $0.resources = ResourceAmounts(
+                (0..<17).map { ResourceAmount(name: "r\($0)", amount: 1) }
+            )
+        },
+        Mistake("a label without a name") { $0.workers = [.equals("", "a")] },
+        Mistake("a label without a value") { $0.workers = [WorkerRequirement("a", .oneOf([]))] },
+        Mistake("a label that is named twice") {
+            $0.workers = [.equals("a", "a"), .equals("a", "b")]
+        },
+        Mistake("a control character in a value") { $0.workers = [.equals("a", "\u{1}")] },
         .retry("a negative pause", RetryPolicy(limit: 1, delay: .seconds(-1))),
         .retry("a pause beyond all bounds", RetryPolicy(limit: 1, delay: forever)),
         .retry("a negative longest pause", RetryPolicy(limit: 1, maxDelay: .seconds(-1))),

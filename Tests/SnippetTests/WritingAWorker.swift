@@ -47,6 +47,24 @@ struct Greet: Operation {
 }
 // end
 
+// snippet: resources
+struct Train: Operation {
+    var data: String
+
+    var options: OperationOptions {
+        OperationOptions(
+            resources: [.cpus(2), .memory(bytes: 8 << 30), .gpus(1)],
+            workers: [.equals("region", "eu")]
+        )
+    }
+
+    func main(_ context: OperationContext) async throws -> Int {
+        context.log("uses graphics processors \(context.gpus)")
+        return data.count
+    }
+}
+// end
+
 // snippet: children
 struct Split: Operation {
     var files: [String]
@@ -120,6 +138,24 @@ struct Check: Operation {
         let new = try await queue.addOperation(Greet(name: "Ada", language: "fr"))
         #expect(try await old.value(as: String.self) == "en: Ada")
         #expect(try await new.value == "fr: Ada")
+        await cluster.close()
+    }
+
+    @Test func resources() async throws {
+        // snippet: offer
+        let worker = Worker(
+            resources: [.gpus(2), ResourceAmount(name: "licences", amount: 3)],
+            labels: ["region": "eu"],
+            .on(Train.self)
+        )
+        // end
+        _ = worker
+        let cluster = Cluster.inProcess(
+            resources: [.cpus(2), .memory(bytes: 8 << 30), .gpus(1)],
+            labels: ["region": "eu"]
+        )
+        let queue = OperationQueue(cluster: cluster)
+        #expect(try await queue.addOperation(Train(data: "abc")).value == 3)
         await cluster.close()
     }
 

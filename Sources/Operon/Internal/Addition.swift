@@ -55,6 +55,7 @@ final class Addition: Sendable {
                     to: &operation,
                     qualityOfService: queue.qualityOfService
                 )
+                try session.backend.check(operation, named: handle.name)
                 if draft.isCancelled { operation.delay = Self.untilCancelled }
                 operations.append(operation)
                 if let type = handle.registeredType, type != registered {

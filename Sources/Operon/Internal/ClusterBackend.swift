@@ -1,3 +1,4 @@
+internal import Logging
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
@@ -26,6 +27,12 @@ protocol ClusterBackend: Sendable {
     /// with the same messages.
     func check(_ graph: GraphDescription) throws(Refusal)
 
+    /// Checks whether an operation can be added that has no name in a graph yet.
+    func check(_ operation: OperationDescription, named name: String) throws(Refusal)
+
+    /// Receives messages for operators.
+    var logger: Logger { get }
+
     /// A position in the event stream before everything that is submitted from now on.
     func position() async throws -> UInt64?
 
@@ -42,6 +49,8 @@ protocol ClusterBackend: Sendable {
 
 extension ClusterBackend {
     var time: TimeSource { .system }
+
+    func check(_ operation: OperationDescription, named name: String) throws(Refusal) {}
 
     /// Sends a request, and repeats it while the coordinator does not answer. All requests are safe
     /// to repeat.

@@ -16,9 +16,16 @@ final class LocalBackend: ClusterBackend {
     /// Whether the clock is the caller's. With any other clock than the machine's, leases never
     /// expire.
     private let isMovedByHand: Bool
-    private let logger: Logger
+    let logger: Logger
+    private let offer: Offer
     private let state = Mutex(State())
-    private let kinds = KindRegistry()
+    private let kinds: KindRegistry
+
+    /// What the worker offers besides what its machine has, or instead of it.
+    struct Offer: Sendable {
+        var resources: ResourceAmounts = []
+        var labels: [String: String] = [:]
+    }
 
     private struct State {
         var embedded: Cluster.EmbeddedCoordinator?
@@ -29,6 +36,7 @@ final class LocalBackend: ClusterBackend {
     init(
         store: String?,
         slots: Int?,
+        offer: Offer = Offer(),
         keep retention: Retention,
         time: TimeSource? = nil,
         logger: Logger
@@ -38,6 +46,13 @@ final class LocalBackend: ClusterBackend {
         isMovedByHand = time != nil
         self.store = store
         self.slots = slots ?? OwnProcess.processorCount
+        self.offer = offer
+        kinds = KindRegistry(
+            offer: Machine(environment: OwnProcess.environment).offer(
+                resources: offer.resources,
+                labels: .sorted(offer.labels)
+            )
+        )
         self.logger = logger
     }
 
@@ -57,7 +72,14 @@ final class LocalBackend: ClusterBackend {
     func register(_ kind: OperationKind) { kinds.register(kind) }
 
     /// Nothing is sent from here, but graphs that could not be sent are refused all the same.
-    func check(_ graph: GraphDescription) throws(Refusal) { try GraphFileCodec().check(graph) }
+    func check(_ graph: GraphDescription) throws(Refusal) {
+        try GraphFileCodec().check(graph)
+        for operation in graph.operations { try kinds.check(operation, operation.name) }
+    }
+
+    func check(_ operation: OperationDescription, named name: String) throws(Refusal) {
+        try kinds.check(operation, name)
+    }
 
     func start(_ sink: EndedSink) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: News.self)
@@ -113,6 +135,11 @@ final class LocalBackend: ClusterBackend {
         guard (1...limits.slots).contains(slots) else {
             throw OperonError(.invalid, "A process runs 1 to \(limits.slots) slots, not \(slots).")
         }
+        do throws(Refusal) {
+            try kinds.offer.check(limits)
+        } catch {
+            throw OperonError(.invalid, "\(error)")
+        }
         var configuration = CoordinatorHost.Configuration()
         configuration.scheduler.limits = limits
         configuration.time = time
@@ -166,6 +193,8 @@ final class LocalBackend: ClusterBackend {
         }
         worker.kinds.elements = ElementExpansion()
         worker.kinds.time = time
+        worker.resources = offer.resources
+        worker.labels = .sorted(offer.labels)
         worker.stateDirectory = store.map { $0 + ".worker" }
         // A message costs next to nothing here.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }
@@ -218,8 +247,10 @@ private struct News: Sendable {
     var isEmpty: Bool { ended.isEmpty && started.isEmpty }
 }
 
-/// The kinds that a worker in this process knows. Kinds are added as they become known.
+/// What a worker in this process can run: its kinds, which are added as they become known, and what
+/// it offers.
 final class KindRegistry: Sendable {
+    let offer: WorkerOffer
     /// Never iterated.
     private let kinds = Mutex<[String: RegisteredKind]>([:])
 
@@ -230,4 +261,24 @@ final class KindRegistry: Sendable {
     }
 
     func registered(_ name: String) -> RegisteredKind? { kinds.withLock { $0[name] } }
+
+    init(offer: WorkerOffer) { self.offer = offer }
+
+    /// Refuses an operation that this worker could never run: no other one can join. Amounts and
+    /// names that are wrong are left for the coordinator to refuse.
+    func check(_ operation: OperationDescription, _ name: String) throws(Refusal) {
+        guard !operation.resources.isEmpty || !operation.workers.isEmpty,
+            !operation.work.isExternal
+        else { return }
+        let demand = ResourceDemand(
+            resources: operation.resources,
+            requirements: operation.workers
+        )
+        guard demand.isValid(Limits()), !demand.isMet(by: offer) else { return }
+        let lacking = demand.lacking(nearestOf: [offer]) ?? ""
+        throw .invalid(
+            field: "resources or workers of “\(name)”",
+            why: "this process can never run it: \(lacking)"
+        )
+    }
 }

@@ -10,7 +10,7 @@ internal import Synchronization
 final class RemoteBackend: ClusterBackend {
     let patience: Duration
     private let http: HTTPCoordinatorClient
-    private let logger: Logger
+    let logger: Logger
     private let state = Mutex(State())
 
     private struct State {

@@ -1,4 +1,5 @@
 internal import DequeModule
+internal import Logging
 internal import OperonCore
 internal import OperonModel
 internal import OperonPorts
@@ -30,6 +31,8 @@ final class Session: Sendable {
         var lastNumber: UInt32 = 0
         /// The type of each kind that was added.
         var types: [String: ObjectIdentifier] = [:]
+        /// What was logged as missing on all workers.
+        var missing: Set<String> = []
         /// The names that were chosen for operations of the open graph.
         var labels: Set<String> = []
         /// Starts of external operations that are still being added.
@@ -327,6 +330,7 @@ final class Session: Sendable {
         submission.idempotencyKey = Self.newKey()
         let sent = submission
         let view = try await backend.asked { try await $0.submit(sent) }
+        warn(view)
         let id = GraphID(rawValue: view.id)
         state.withLock { state in
             let fill = GraphRollover(
@@ -349,6 +353,7 @@ final class Session: Sendable {
         submission.idempotencyKey = Self.newKey()
         let sent = submission
         let view = try await backend.asked { try await $0.add(sent, to: "\(graph)") }
+        warn(view)
         state.withLock { state in
             state.graph?.fill.operationCount = view.counts.total
             state.graph?.fill.bytes += Self.bytes(operations)
@@ -360,6 +365,25 @@ final class Session: Sendable {
         else { throw OperonError(.system, "The coordinator's answer makes no sense.") }
         return first
     }
+
+    /// Logs what no worker could run: once for each thing that is missing, because a program may
+    /// add such operations for ever.
+    private func warn(_ view: GraphView) {
+        for warning in view.warnings ?? [] {
+            let isNew = state.withLock { state in
+                state.missing.count < Self.missingMax
+                    && state.missing.insert("\(warning.code) \(warning.missing)").inserted
+            }
+            guard isNew else { continue }
+            backend.logger.warning(
+                "operations wait for a worker",
+                metadata: ["reason": "\(warning.text)"]
+            )
+        }
+    }
+
+    /// The most things that are logged as missing.
+    private static let missingMax = 100
 
     private static func bytes(_ operations: [OperationDescription]) -> Int {
         operations.reduce(0) { $0 + $1.work.byteCount }

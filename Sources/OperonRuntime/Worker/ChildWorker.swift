@@ -222,6 +222,8 @@ package enum ChildWorker {
         else { OwnProcess.end(failed: "the worker's child found no operation to run") }
         // The parent enforces the timeout, because it can also end code that ignores it.
         operation.timeout = nil
+        // What the worker gave it is in the environment, as for a command.
+        operation.allocation = Allocation(operation.resources, told: environment)
         // The parent keeps the log: everything that this process prints.
         var limits = limits
         limits.logBytes = 0
