@@ -66,10 +66,11 @@ extension Simulator {
             case .delayed(let operation, let until?), .retryScheduled(let operation, let until):
                 notePause(of: operation, until)
             case .delayed(let operation, nil):
-                // One that waits for something else again is not let go.
+                // One that waits for something else again is not let go, even if that ended at once.
                 switch scheduler.state(of: operation) {
                 case .pending, .finished: pauses[operation] = nil
                 case .ready, .dispatched, .executing:
+                    if effects.notices.contains(.ready(operation)) { pauses[operation] = nil }
                     checkRelease(of: operation)
                     released.insert(operation)
                 }
