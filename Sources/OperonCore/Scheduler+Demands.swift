@@ -28,6 +28,11 @@ extension Scheduler {
         workers[worker].meets = demands.classes.map { !$0.isFree && $0.demand.isMet(by: offer) }
     }
 
+    /// What an operation of a graph that is kept asks for besides a slot.
+    package func resources(of operation: OperationID) -> ResourceAmounts {
+        demandClass(of: operation).demand.resources
+    }
+
     func demandClass(of operation: OperationID) -> DemandClass {
         demands[graphs.rule(of: operation).demand]
     }

@@ -119,7 +119,11 @@ extension Simulator {
             body = .dispatch(
                 Dispatch(
                     acknowledged: acknowledged,
-                    operations: grants.map { operation($0) }
+                    operations: grants.map { grant in
+                        var operation = operation(grant)
+                        operation.resources = scheduler.resources(of: grant.held.operation)
+                        return operation
+                    }
                 )
             )
         }
@@ -172,7 +176,7 @@ extension Simulator {
     }
 
     func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
-        var operation = DispatchedOperation(
+        DispatchedOperation(
             held: grant.held,
             ordinal: grant.ordinal,
             graphName: "simulated",
@@ -188,10 +192,6 @@ extension Simulator {
             announcesStart: grant.announcesStart,
             exclusiveLease: grant.exclusiveLease
         )
-        let graph = scheduler.compiled(grant.held.operation.graph)
-        let policy = graph.policies[Int(graph.policy[Int(grant.held.operation.index)])]
-        operation.resources = SimulatorScenario.demands[Int(policy.demand)].resources
-        return operation
     }
 
     mutating func connectCoordinator() {
