@@ -23,6 +23,9 @@ package struct SimulatorLedger {
     /// got one may run it until he is told.
     private var numbers: Set<AttemptID> = []
     private var forgotten: Set<AttemptID> = []
+    /// Operations that had ended when a power cut took that back. Who was told before is right to
+    /// go on: the broker still has what ended them.
+    private(set) var forgottenEnds: Set<OperationID> = []
     private var started: Set<AttemptID> = []
     private var ended: Set<AttemptID> = []
     private var recalled: Set<AttemptID> = []
@@ -313,6 +316,7 @@ package struct SimulatorLedger {
     /// A power cut took back what was not on the disk.
     mutating func rollBack(to durable: Kept) {
         forgotten.formUnion(Set(kept.granted.keys).subtracting(durable.granted.keys))
+        forgottenEnds.formUnion(kept.ended.subtracting(durable.ended))
         kept = durable
         kept.forgetWaits()
         checkPromises()
