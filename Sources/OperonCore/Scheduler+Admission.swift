@@ -42,12 +42,12 @@ extension Scheduler {
     }
 
     /// Whether some worker may have room, or some ready operation needs none.
-    private var mayStartSomething: Bool {
+    var mayStartSomething: Bool {
         if isConnected, workers.contains(where: mayHaveRoom) { return true }
         return ready.external.contains { !ready[$0].heap.isEmpty && mayServe(ready[$0].queue) }
     }
 
-    private func mayServe(_ queue: Int) -> Bool {
+    func mayServe(_ queue: Int) -> Bool {
         ready.count(of: queue) > 0 && !queues[queue].isSuspended
             && (queues[queue].hasRoomForNew || configuration.violation == .ignoresQueueLimit)
             && (queues[queue].bucket?.nextStart(at: lastEventAt) == nil

@@ -184,6 +184,6 @@ extension Scheduler {
                 }
             }
         }
-        return nil
+        return violatedInvariantOfReservations()
     }
 }

@@ -170,6 +170,27 @@ extension Scheduler {
         return (made, ends)
     }
 
+    /// An operation that waits only for amounts must keep a worker, if one can be kept: that this
+    /// is not so, as a sentence.
+    func violatedInvariantOfReservations() -> String? {
+        guard isConnected, !isLeaving, mayStartSomething else { return nil }
+        for queue in ready.queues where mayServe(queue) {
+            // Those that no worker had room for in the last admission, the most urgent first.
+            for lane in ready.lanes(of: queue) where ready[lane].blockedIn == admissions {
+                guard let operation = ready[lane].head?.operation else { continue }
+                if reservations.contains(where: { $0.operation == operation }) { break }
+                let demand = demand(of: operation)
+                guard !demands[demand.demand].isBare,
+                    workers.indices.contains(where: {
+                        reservation(of: $0, for: operation, demand) != nil
+                    })
+                else { continue }
+                return "\(operation) is first in line and keeps no worker"
+            }
+        }
+        return nil
+    }
+
     private func expectedEnd(of attempt: AttemptState) -> Timestamp {
         guard attempt.estimate < Self.unknownEstimate else { return lastEventAt }
         let start = attempt.startedAt ?? attempt.grantedAt

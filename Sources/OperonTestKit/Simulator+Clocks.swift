@@ -66,7 +66,7 @@ extension Simulator {
             case .delayed(let operation, let until?), .retryScheduled(let operation, let until):
                 notePause(of: operation, until)
             case .delayed(let operation, nil):
-                // One that waits for something else again is not let go, even if that ended at once.
+                // One that waits for something else again is not let go, even if that has ended.
                 switch scheduler.state(of: operation) {
                 case .pending, .finished: pauses[operation] = nil
                 case .ready, .dispatched, .executing:
