@@ -8,6 +8,8 @@ import OperonModel
 struct WorkerAllocations: Sendable {
     private struct Part: Sendable {
         let allocation: Allocation
+        /// The processor of its fraction, which it shares.
+        let shared: Int?
         /// It waits for others, and has given back everything.
         var isYielded = false
     }
@@ -41,11 +43,13 @@ struct WorkerAllocations: Sendable {
             guard free.count >= count else { return false }
             allocation.gpus = Array(free.prefix(count))
         }
+        var shared: Int?
         if let thousandths = amounts[ResourceAmount.cpusName] {
-            allocation.processors = pick(thousandths)
+            (allocation.processors, shared) = pick(thousandths)
         }
-        parts[attempt] = Part(allocation: allocation)
-        take(allocation, 1)
+        let part = Part(allocation: allocation, shared: shared)
+        parts[attempt] = part
+        take(part, 1)
         return true
     }
 
@@ -61,20 +65,21 @@ struct WorkerAllocations: Sendable {
 
     /// Whole processors are those with the least load. A fraction goes to the processor with the
     /// highest load that still has room for it, so that fractions share processors.
-    private func pick(_ thousandths: Int) -> [Int] {
+    ///
+    /// - Returns: All of them, sorted, and the one of the fraction.
+    private func pick(_ thousandths: Int) -> (all: [Int], shared: Int?) {
         let unit = ResourceAmount.cpuUnit
         let whole = thousandths / unit
         let rest = thousandths % unit
-        guard whole + (rest > 0 ? 1 : 0) < processors.count else { return [] }
+        guard whole + (rest > 0 ? 1 : 0) < processors.count else { return ([], nil) }
         let byLoad = processors.sorted { ($0.load, $0.number) < ($1.load, $1.number) }
-        var picked = byLoad.prefix(whole).map(\.number)
-        if rest > 0 {
-            let others = byLoad.dropFirst(whole)
-            let fitting = others.filter { $0.load + rest <= unit }
-            let best = fitting.max { ($0.load, -$0.number) < ($1.load, -$1.number) }
-            if let shared = best ?? others.first { picked.append(shared.number) }
-        }
-        return picked.sorted()
+        let picked = byLoad.prefix(whole).map(\.number)
+        guard rest > 0 else { return (picked.sorted(), nil) }
+        let others = byLoad.dropFirst(whole)
+        let fitting = others.filter { $0.load + rest <= unit }
+        let best = fitting.max { ($0.load, -$0.number) < ($1.load, -$1.number) }
+        guard let shared = best ?? others.first else { return (picked.sorted(), nil) }
+        return ((picked + [shared.number]).sorted(), shared.number)
     }
 
     func allocation(of attempt: AttemptID) -> Allocation? { parts[attempt]?.allocation }
@@ -83,14 +88,14 @@ struct WorkerAllocations: Sendable {
     mutating func release(_ attempt: AttemptID) {
         guard !parts.isEmpty, let part = parts.removeValue(forKey: attempt), !part.isYielded
         else { return }
-        take(part.allocation, -1)
+        take(part, -1)
     }
 
     /// It waits for others, and gives everything back.
     mutating func yield(_ attempt: AttemptID) {
         guard let part = parts[attempt], !part.isYielded else { return }
         parts[attempt]?.isYielded = true
-        take(part.allocation, -1)
+        take(part, -1)
     }
 
     /// Whether there is enough left for it to go on, and the graphics processors that its process
@@ -104,13 +109,13 @@ struct WorkerAllocations: Sendable {
     mutating func resume(_ attempt: AttemptID) {
         guard let part = parts[attempt], part.isYielded else { return }
         parts[attempt]?.isYielded = false
-        take(part.allocation, 1)
+        take(part, 1)
     }
 
     /// - Parameter sign: 1: it takes its part; -1: it gives it back.
-    private mutating func take(_ allocation: Allocation, _ sign: Int) {
-        for need in allocation.amounts.all { add(sign * need.amount, of: need.name) }
-        load(allocation, sign)
+    private mutating func take(_ part: Part, _ sign: Int) {
+        for need in part.allocation.amounts.all { add(sign * need.amount, of: need.name) }
+        load(part, sign)
     }
 
     private mutating func add(_ amount: Int, of name: String) {
@@ -118,14 +123,14 @@ struct WorkerAllocations: Sendable {
         taken[name] = sum == 0 ? nil : sum
     }
 
-    /// The load of a processor orders them; it is exact while nothing is offered twice.
-    private mutating func load(_ allocation: Allocation, _ sign: Int) {
-        guard let thousandths = allocation.amounts[ResourceAmount.cpusName] else { return }
-        let count = allocation.processors.count
-        guard count > 0 else { return }
+    /// The load of a processor orders them. Attempts that are bound to none are not counted.
+    private mutating func load(_ part: Part, _ sign: Int) {
+        guard let thousandths = part.allocation.amounts[ResourceAmount.cpusName] else { return }
+        let unit = ResourceAmount.cpuUnit
         for index in processors.indices
-        where allocation.processors.contains(processors[index].number) {
-            processors[index].load += sign * (thousandths / count)
+        where part.allocation.processors.contains(processors[index].number) {
+            let isShared = processors[index].number == part.shared
+            processors[index].load += sign * (isShared ? thousandths % unit : unit)
         }
     }
 }

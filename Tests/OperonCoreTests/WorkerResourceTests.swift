@@ -74,6 +74,23 @@ struct WorkerResourceTests {
         #expect(given[2]?.variables == ["OPERON_CPUS": "0.5"])
     }
 
+    @Test func `what is left of a processor goes to others, and whole processors are left whole`() {
+        var bench = Self.bench([.cpus(3)], processors: [0, 1, 2])
+
+        bench.dispatch([1]) { $0.resources = [.cpus(1.5)] }
+        bench.dispatch([2]) { $0.resources = [.cpus(0.5)] }
+        bench.dispatch([3]) { $0.resources = [.cpus(1)] }
+
+        let given = allocations(bench)
+        #expect(given[1]?.processors == [0, 1])
+        #expect(given[2]?.processors == [1])
+        #expect(given[3]?.processors == [2])
+        // Everything is given back: the next one finds the first processors empty.
+        for number: UInt64 in 1...3 { bench.end(number) }
+        bench.dispatch([4]) { $0.resources = [.cpus(2)] }
+        #expect(allocations(bench)[4]?.processors == [0, 1])
+    }
+
     @Test func `an operation with all processors is bound to none`() {
         var bench = Self.bench([.cpus(2)], processors: [0, 1])
 
