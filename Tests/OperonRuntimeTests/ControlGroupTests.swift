@@ -211,6 +211,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (OPERON_PROCESS_CLONE, true, true), (OPERON_PROCESS_GROUP, true, true),
+        (OPERON_PROCESS_EXECUTE, true, false), (OPERON_PROCESS_EXECUTE, false, true),
+    ])
+    func `memory is short by the command's own limit only once the limit is there`(
+        step: operon_process_step,
+        isLimited: Bool,
+        isShort: Bool
+    ) {
+        var spawned = operon_process_spawned()
+        (spawned.step, spawned.error) = (step, ENOMEM)
+
+        #expect((ProcessSpawn.shortage(spawned, isLimited: isLimited) != nil) == isShort)
+    }
+
     @Test func `a child that cannot enter its group does not become the program`() {
         var request = operon_process_request()
         // Nothing can be written to it.

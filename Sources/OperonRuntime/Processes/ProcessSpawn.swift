@@ -145,13 +145,11 @@ struct ProcessSpawn: Sendable {
         guard spawned.step == OPERON_PROCESS_STARTED else {
             // The descriptor of a child that failed to execute the program.
             if spawned.descriptor >= 0 { close(spawned.descriptor) }
-            let shortage = SystemError(doing: "starting a process", code: spawned.error)
-            // If memory is short because of the command's own limit, no other worker could start it
-            // either.
             let isLimited = request.limits.memory > 0 || request.group?.limits.memory != nil
-            let isOwnLimit = isLimited && spawned.error == ENOMEM
-            throw shortage.isShortage && !isOwnLimit
-                ? .short(shortage) : .failed(SpawnFailure(spawned, of: request))
+            if let shortage = Self.shortage(spawned, isLimited: isLimited) {
+                throw .short(shortage)
+            }
+            throw .failed(SpawnFailure(spawned, of: request))
         }
         let place = request.state?.started(spawned.process)
         // The pipe writers are closed here: only the process and its descendants have them now.
@@ -164,6 +162,18 @@ struct ProcessSpawn: Sendable {
             place: place,
             request: request
         )
+    }
+
+    /// What the system lacked for a child; `nil`: the command is to blame.
+    ///
+    /// - Parameter isLimited: The command has a limit of its memory.
+    static func shortage(_ spawned: operon_process_spawned, isLimited: Bool) -> SystemError? {
+        // If memory is short because of the command's own limit, no other worker could start it
+        // either. The child has no limit before it is in its control group.
+        let hasLimit = isLimited && spawned.step.rawValue > OPERON_PROCESS_GROUP.rawValue
+        if hasLimit, spawned.error == ENOMEM { return nil }
+        let error = SystemError(doing: "starting a process", code: spawned.error)
+        return error.isShortage ? error : nil
     }
 
     private func prepared<Value: ~Copyable>(
