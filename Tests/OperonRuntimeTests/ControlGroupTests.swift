@@ -20,7 +20,7 @@ import Testing
 
     @Test func `a worker leaves the group it was started in, with those that started it`() throws {
         try StandIn.with(group: "service") { standIn in
-            standIn.set("\(getppid())\n999999999\n", "service/cgroup.procs")
+            standIn.set("\(getpid())\n\(getppid())\n", "service/cgroup.procs")
 
             let groups = try standIn.groups(.own)
             defer { groups.close() }
@@ -29,8 +29,8 @@ import Testing
             #expect(groups.path == standIn.path(own))
             #expect(
                 standIn.writes == [
-                    "service/worker/cgroup.procs 0",
-                    "service/worker/cgroup.procs \(getppid())",
+                    "service/operon.worker/cgroup.procs 0",
+                    "service/operon.worker/cgroup.procs \(getppid())",
                     "service/cgroup.subtree_control +cpu +memory",
                     "\(own)/cgroup.subtree_control +cpu +memory",
                 ]
@@ -39,13 +39,70 @@ import Testing
     }
 
     @Test func `a worker that is started again finds its base above the group it is in`() throws {
-        try StandIn.with(group: "service/worker") { standIn in
+        try StandIn.with(group: "service/operon.worker") { standIn in
             let groups = try standIn.groups(.own)
             defer { groups.close() }
 
             #expect(groups.path == standIn.path("service/operon-\(StandIn.incarnation)"))
             #expect(!standIn.writes.contains { $0.contains("cgroup.procs") })
         }
+    }
+
+    @Test func `a group that somebody else called worker is the base, and not the one around it`()
+        throws
+    {
+        try StandIn.with(group: "service/worker") { standIn in
+            let groups = try standIn.groups(.own)
+            defer { groups.close() }
+
+            #expect(groups.path == standIn.path("service/worker/operon-\(StandIn.incarnation)"))
+            #expect(!standIn.exists("service/operon.worker"))
+        }
+    }
+
+    @Test func `nobody is moved out of a group in which others would stay`() throws {
+        try StandIn.with(group: "service") { standIn in
+            let base = standIn.path("service")
+            let end = "is in the group \(base), too: start the worker in a group of its own"
+            for (other, who) in [
+                ("999999999", "process 999999999"), ("0", "a process of another PID namespace"),
+            ] {
+                standIn.set("\(getpid())\n\(getppid())\n\(other)\n", "service/cgroup.procs")
+
+                #expect(standIn.refusal(.own) == "control groups cannot be used: \(who) \(end)")
+                #expect(standIn.writes.isEmpty)
+                #expect(!standIn.exists("service/operon.worker"))
+            }
+        }
+    }
+
+    @Test func `a group is made in a control group only`() throws {
+        try StandIn.with(group: "service") { standIn in
+            let outside = "\(standIn.root)/typo"
+            #expect(
+                standIn.refusal(.folder(outside))
+                    == "control groups cannot be used: \(outside) does not exist, and cannot be "
+                    + "made: \(standIn.root) is no control group of version 2"
+            )
+            #expect(access(outside, F_OK) != 0)
+
+            let groups = try standIn.groups(.folder("\(standIn.path("service/below"))/"))
+            groups.close()
+
+            #expect(standIn.exists("service/below/cgroup.subtree_control"))
+        }
+    }
+
+    @Test func `a worker whose processes cannot enter its groups says so at the start`() throws {
+        let closed: @Sendable (String) -> Void = { group in
+            if group.hasSuffix("/probe") { unlink("\(group)/cgroup.procs") }
+        }
+        let standIn = StandIn(group: "service", afterMake: closed)
+        defer { operon_process_remove(standIn.root) }
+
+        let end = "/probe/cgroup.procs: No such file or directory"
+        #expect(standIn.refusal(.own)?.hasSuffix(end) == true)
+        #expect(!standIn.exists("service/operon-\(StandIn.incarnation)"))
     }
 
     @Test func `a worker that may not do it says what is missing`() throws {
@@ -211,6 +268,51 @@ import Testing
         }
     }
 
+    @Test func `a group that nobody can look at counts as left`() async throws {
+        let blind: @Sendable (String) -> Void = { group in
+            guard group.hasSuffix("/1") else { return }
+            unlink("\(group)/cgroup.events")
+            // It can be opened, and not read.
+            mkdir("\(group)/cgroup.events", 0o755)
+        }
+        try await StandIn.withGroups(afterMake: blind) { standIn, groups in
+            _ = try groups.make(ControlGroupLimits(Self.amounts), of: 1)
+
+            #expect(await groups.end(1).isLeft)
+            // There was none.
+            #expect(await !groups.end(2).isLeft)
+        }
+    }
+
+    @Test func `a group that cannot be killed at first is killed when that is possible`()
+        async throws
+    {
+        let refusals = NIOLockedValueBox(3)
+        let change: (inout ControlGroupFiles) -> Void = { files in
+            let write = files.write
+            files.write = { text, path throws(SystemError) in
+                if path.hasSuffix("/1/cgroup.kill") {
+                    let isRefused = refusals.withLockedValue { left in
+                        left -= 1
+                        return left >= 0
+                    }
+                    if isRefused { throw SystemError(doing: "opening \(path)", code: EMFILE) }
+                    let events = "\(path.dropLast("kill".count))events"
+                    try write("populated 0\nfrozen 0\n", events)
+                }
+                try write(text, path)
+            }
+        }
+        try await StandIn.withGroups(change: change) { standIn, groups in
+            _ = try groups.make(ControlGroupLimits(Self.amounts), of: 1)
+            let group = "\(groups.path.dropFirst(standIn.path("").count))/1"
+            standIn.set("populated 1\nfrozen 0\n", "\(group)/cgroup.events")
+
+            #expect(await !groups.end(1).isLeft)
+            #expect(standIn.writes.contains("\(group)/cgroup.kill 1"))
+        }
+    }
+
     @Test(arguments: [
         (OPERON_PROCESS_CLONE, true, true), (OPERON_PROCESS_GROUP, true, true),
         (OPERON_PROCESS_EXECUTE, true, false), (OPERON_PROCESS_EXECUTE, false, true),
@@ -264,7 +366,7 @@ import Testing
 
         let own = "\(root)/sys/fs/cgroup/service/operon-\(StandIn.incarnation)"
         #expect(await eventually { access(own, F_OK) != 0 })
-        #expect(access("\(root)/sys/fs/cgroup/service/worker", F_OK) == 0)
+        #expect(access("\(root)/sys/fs/cgroup/service/operon.worker", F_OK) == 0)
         operon_process_remove(root)
     }
 }
@@ -330,6 +432,21 @@ private final class StandIn: Sendable {
         let standIn = StandIn(group: group)
         defer { operon_process_remove(standIn.root) }
         try body(standIn)
+    }
+
+    /// The groups of a worker.
+    static func withGroups(
+        afterMake: @escaping @Sendable (String) -> Void = { _ in },
+        change: (inout ControlGroupFiles) -> Void = { _ in },
+        _ body: (StandIn, ControlGroups) async throws -> Void
+    ) async throws {
+        let standIn = StandIn(group: "service", afterMake: afterMake)
+        defer { operon_process_remove(standIn.root) }
+        var files = standIn.files
+        change(&files)
+        let groups = try ControlGroups(.own, incarnation: incarnation, files: files)
+        defer { groups.close() }
+        try await body(standIn, groups)
     }
 
     /// A runner that makes groups, and the folder of its own one, which goes with it.

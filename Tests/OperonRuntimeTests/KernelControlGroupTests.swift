@@ -34,6 +34,83 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: Kernel.mount != nil, "nobody here may make control groups of version 2"))
+    func `a worker moves out of its own group, unless others would stay there`() async {
+        await #expect(processExitsWith: .success) {
+            let mount = try #require(Kernel.mount)
+            let base = "\(mount)/operon-test-\(getpid())-own"
+            let files = Kernel.files(controllers: [])
+            try files.make(base)
+            defer { rmdir(base) }
+            try files.write("0", "\(base)/cgroup.procs")
+            defer { try? files.write("0", "\(mount)/cgroup.procs") }
+            let command = Supervisor.Command(
+                candidates: ["/bin/sleep", "/usr/bin/sleep"],
+                arguments: ["sleep", "1000"],
+                environment: [:]
+            )
+            let other = try #require(ProcessSpawn.spawn(command))
+
+            let error = #expect(throws: ControlGroupError.self) {
+                try ControlGroups(.own, incarnation: Incarnation(rawValue: 1), files: files)
+            }
+            #expect(error?.message.contains(": process \(other) is in the group ") == true)
+            #expect(access("\(base)/operon.worker", F_OK) != 0)
+            let members = try ControlGroupFiles.processes(in: base).compactMap { pid_t($0) }
+            #expect(members.sorted() == [getpid(), other].sorted())
+            kill(other, SIGKILL)
+            waitpid(other, nil, 0)
+
+            let groups = try ControlGroups(
+                .own,
+                incarnation: Incarnation(rawValue: 1),
+                files: files
+            )
+            #expect(try ControlGroupFiles.processes(in: base) == [])
+            let moved = try ControlGroupFiles.processes(in: "\(base)/operon.worker")
+            #expect(moved == ["\(getpid())"])
+            groups.close()
+            #expect(access(groups.path, F_OK) != 0)
+            try files.write("0", "\(mount)/cgroup.procs")
+            rmdir("\(base)/operon.worker")
+        }
+    }
+
+    @Test(
+        .enabled(
+            if: Kernel.mount != nil && geteuid() == 0,
+            "nobody here may make control groups of version 2 and become another user"
+        )
+    )
+    func `a user who may not move processes into a group is told at the start`() async {
+        await #expect(processExitsWith: .success) {
+            let base = "\(try #require(Kernel.mount))/operon-test-\(getppid())-user"
+            let files = Kernel.files(controllers: [])
+            try files.make(base)
+            let nobody: uid_t = 65_534
+            for path in [base, "\(base)/cgroup.procs", "\(base)/cgroup.subtree_control"] {
+                try #require(chown(path, nobody, nobody) == 0)
+            }
+            try #require(seteuid(nobody) == 0)
+            defer {
+                seteuid(0)
+                rmdir(base)
+            }
+
+            let error = #expect(throws: ControlGroupError.self) {
+                try ControlGroups(
+                    .folder(base),
+                    incarnation: Incarnation(rawValue: 1),
+                    files: files
+                )
+            }
+            let message = try #require(error?.message)
+            #expect(message.contains(": moving a process of this worker into \(base)/operon-"))
+            #expect(message.hasSuffix("of the nearest group around both: Permission denied"))
+            #expect(access("\(base)/operon-0000000000000001", F_OK) != 0)
+        }
+    }
+
     @Test(
         .enabled(
             if: Kernel.hasControllers,
@@ -94,15 +171,8 @@ private enum Kernel {
         return mkdir(probe, 0o755) == 0
     }
 
-    /// - Parameters:
-    ///   - name: Of the group in which the runner makes its groups.
-    ///   - controllers: Those that there must be. Without any, no limit is set.
-    static func withRunner(
-        _ name: String,
-        controllers: [String] = ControlGroupFiles().controllers,
-        _ body: (ProcessRunner) async throws -> Void
-    ) async throws {
-        let base = "\(mount ?? "")/operon-test-\(getpid())-\(name)"
+    /// - Parameter controllers: Those that there must be. Without any, no limit is set.
+    static func files(controllers: [String]) -> ControlGroupFiles {
         var files = ControlGroupFiles()
         let write = files.write
         files.controllers = controllers
@@ -112,11 +182,23 @@ private enum Kernel {
                 if file.hasPrefix("cgroup.") { try write(text, path) }
             }
         }
+        return files
+    }
+
+    /// - Parameters:
+    ///   - name: Of the group in which the runner makes its groups.
+    ///   - controllers: Those that there must be. Without any, no limit is set.
+    static func withRunner(
+        _ name: String,
+        controllers: [String] = ControlGroupFiles().controllers,
+        _ body: (ProcessRunner) async throws -> Void
+    ) async throws {
+        let base = "\(mount ?? "")/operon-test-\(getpid())-\(name)"
         defer { rmdir(base) }
         let groups = try ControlGroups(
             .folder(base),
             incarnation: Incarnation(rawValue: 1),
-            files: files
+            files: files(controllers: controllers)
         )
         var configuration = ProcessRunner.Configuration(environment: ProcessSupport.environment)
         configuration.controlGroups = groups

@@ -47,13 +47,21 @@ struct ControlGroupFiles: Sendable {
     }
 
     /// What an open file says now, at most its first 4 KiB.
-    static func text(of file: borrowing Descriptor) -> String {
+    static func text(of file: borrowing Descriptor) throws(SystemError) -> String {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let number = file.number
         let count = unsafe bytes.withUnsafeMutableBytes { buffer in
             unsafe pread(number, buffer.baseAddress, buffer.count, 0)
         }
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        guard count >= 0 else { throw .current("reading a control group") }
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+
+    /// The numbers of the processes in a group.
+    static func processes(in group: String) throws(SystemError) -> [Substring] {
+        let path = "\(group)/cgroup.procs"
+        guard let bytes = SmallFile.read(path) else { throw .current("reading \(path)") }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     }
 
     static func words(_ path: String) -> [Substring] {

@@ -54,6 +54,6 @@ struct ControlGroupLimits: Hashable, Sendable {
             return "killed by the kernel for using more than its memory of \(text)"
         }
         guard group.isLeft else { return nil }
-        return "some of its processes cannot be killed, and still have a part of its resources"
+        return "some of its processes may be left, and still have a part of its resources"
     }
 }

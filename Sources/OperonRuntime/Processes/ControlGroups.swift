@@ -8,7 +8,8 @@ package enum ControlGroupPlace: Hashable, Sendable {
     /// In the group that the worker was started in. It moves itself, and the processes that started
     /// it, into a group below that.
     case own
-    /// In the group of this folder, in which there are no processes.
+    /// In the group of this folder, in which there are no processes. It is made if only its last
+    /// part is missing.
     case folder(String)
 
     /// `own`, or the absolute path of a folder; `nil`: the text is neither.
@@ -30,14 +31,14 @@ package enum ControlGroupPlace: Hashable, Sendable {
 /// in that one a group for each attempt:
 ///
 ///     base
-///     ├── worker        this process and those that started it, if they were in the base
-///     └── operon-5f…    the group of this worker
-///         ├── 1         a running attempt
+///     ├── operon.worker    this process and those that started it, if they were in the base
+///     └── operon-5f…       the group of this worker
+///         ├── 1            a running attempt
 ///         └── 2
 ///
-/// A group with processes cannot pass controllers on to groups below it: hence `worker`. The worker
-/// locks its own group (flock(2)) while it lives, so that the next worker with the same base can
-/// tell which groups a dead worker left, and remove them.
+/// A group with processes cannot pass controllers on to groups below it: hence `operon.worker`. The
+/// worker locks its own group (flock(2)) while it lives, so that the next worker with the same base
+/// can tell which groups a dead worker left, and remove them.
 package final class ControlGroups: Sendable {
     /// How the group of one attempt ended.
     struct End: Hashable, Sendable {
@@ -45,15 +46,18 @@ package final class ControlGroups: Sendable {
         var isOutOfMemory = false
         /// The group itself had reached its limit, and not the machine or a group around it.
         var hasReachedLimit = false
-        /// Some of its processes had not died after `patience`.
+        /// Some of its processes had not died after `patience`, or nobody could look.
         var isLeft = false
     }
 
-    /// The group below the base that the worker itself is in.
-    static let leafName = "worker"
+    /// The group below the base that the worker itself is in. A worker in a group of this name
+    /// takes the group around it for its base, so it is a name that nobody else uses.
+    static let leafName = "operon.worker"
     private static let prefix = "operon-"
     /// SIGKILL usually takes effect at once.
     private static let patience = Duration.seconds(2)
+    /// How long a look at a dying group waits for news before the group is killed again.
+    private static let lookDuration = Duration.milliseconds(100)
     /// A supervisor, a few shells, the first process of a container or a session.
     private static let ancestorsMax = 100
     /// Each further one needs another worker that starts at the same moment.
@@ -69,7 +73,8 @@ package final class ControlGroups: Sendable {
     private let isClosed = NIOLockedValueBox(false)
 
     /// Moves this process into a group below the base if necessary, lets groups below the base have
-    /// limits, removes what dead workers left, and makes the worker's own group.
+    /// limits, removes what dead workers left, makes the worker's own group, and tries whether a
+    /// process can be moved into a group below that. Blocks.
     package convenience init(
         _ place: ControlGroupPlace,
         incarnation: Incarnation
@@ -93,15 +98,16 @@ package final class ControlGroups: Sendable {
             throw ControlGroupError("\(error)\(hint)")
         }
         leftBehind = Self.removeDead(in: base, files)
+        path = "\(base)/\(Self.prefix)\(incarnation)"
         do throws(SystemError) {
-            path = "\(base)/\(Self.prefix)\(incarnation)"
             lock = try Self.makeLocked(path, files)
-            guard unsafe access(path + "/cgroup.kill", F_OK) == 0 else {
+            do throws(SystemError) {
+                try Self.prepare(path, files)
+                thread = try SerialThread(name: "operon-groups")
+            } catch {
                 unsafe operon_process_remove(path)
-                throw SystemError(doing: "killing groups, which needs Linux 5.14", code: ENOSYS)
+                throw error
             }
-            try Self.passControllers(of: path, files)
-            thread = try SerialThread(name: "operon-groups")
         } catch {
             throw ControlGroupError("\(error)")
         }
@@ -153,7 +159,7 @@ package final class ControlGroups: Sendable {
     private func folder(of id: UInt64) -> String { "\(path)/\(id)" }
 
     private func finish(_ group: String) -> End {
-        guard unsafe access(group, F_OK) == 0 else { return End() }
+        guard !Self.isGone(group) else { return End() }
         var end = End()
         let isEmpty = Self.kill(group, files)
         let events = "\(group)/memory.events"
@@ -174,36 +180,80 @@ extension ControlGroups {
         _ files: ControlGroupFiles
     ) throws(ControlGroupError) -> String {
         let base: String
-        var isInside = true
+        var (isMember, isMade) = (false, false)
         switch place {
         case .folder(let folder):
             base = folder
-            if unsafe access(folder, F_OK) != 0 { _ = unsafe mkdir(folder, 0o755) }
-            guard files.isControlGroup(folder) else {
-                throw ControlGroupError("\(folder) is no control group of version 2")
-            }
+            isMade = try makeBase(folder, files)
         case .own:
             let own = try ownGroup(files)
-            isInside = own.hasSuffix("/\(leafName)")
-            base = isInside ? String(own.dropLast(leafName.utf8.count + 1)) : own
+            isMember = !own.hasSuffix("/\(leafName)")
+            base = isMember ? own : String(own.dropLast(leafName.count + 1))
         }
         let given = ControlGroupFiles.words("\(base)/cgroup.controllers")
         let missing = files.controllers.filter { !given.contains($0[...]) }
         guard missing.isEmpty else {
+            if isMade { _ = unsafe rmdir(base) }
             let list = missing.joined(separator: " and ")
             throw ControlGroupError("the group \(base) was not given the controllers \(list)")
         }
-        guard !isInside else { return base }
+        if isMember { try leave(base, files) }
+        return base
+    }
+
+    /// Makes a group if it is absent, in a group that is there. Returns whether it was absent.
+    private static func makeBase(
+        _ folder: String,
+        _ files: ControlGroupFiles
+    ) throws(ControlGroupError) -> Bool {
+        let isAbsent = isGone(folder)
+        if isAbsent {
+            let parts = folder.split(separator: "/")
+            let parent = "/" + parts.dropLast().joined(separator: "/")
+            guard files.isControlGroup(parent) else {
+                throw ControlGroupError(
+                    "\(folder) does not exist, and cannot be made: \(parent) is no control group "
+                        + "of version 2"
+                )
+            }
+            do throws(SystemError) {
+                try files.make(folder)
+            } catch {
+                throw ControlGroupError("\(error)")
+            }
+        }
+        guard files.isControlGroup(folder) else {
+            throw ControlGroupError("\(folder) is no control group of version 2")
+        }
+        return isAbsent
+    }
+
+    /// Moves this process and those that started it, a supervisor or the first process of a
+    /// container, into a group below theirs. Moves nobody if others would stay.
+    private static func leave(
+        _ base: String,
+        _ files: ControlGroupFiles
+    ) throws(ControlGroupError) {
+        // Only the group around all others has no such file, and only that one may have processes.
+        guard !isGone("\(base)/cgroup.events") else { return }
+        let above = ancestors.map(String.init)
+        let members = try members(of: base)
+        let movable = [String(getpid())] + above
+        if let other = members.first(where: { !movable.contains(String($0)) }) {
+            // 0 is the kernel's number for those that have none here.
+            let who = other == "0" ? "a process of another PID namespace" : "process \(other)"
+            throw ControlGroupError(
+                "\(who) is in the group \(base), too: start the worker in a group of its own"
+            )
+        }
         do throws(SystemError) {
             let leaf = "\(base)/\(leafName)"
             try files.make(leaf)
-            // The writer itself. Then whoever started it and is in the way: a supervisor, or the
-            // first process of a container.
+            // The writer itself.
             try files.write("0", "\(leaf)/cgroup.procs")
-            let members = ControlGroupFiles.words("\(base)/cgroup.procs")
-            for process in ancestors where members.contains(String(process)[...]) {
+            for process in above where members.contains(process[...]) {
                 do throws(SystemError) {
-                    try files.write(String(process), "\(leaf)/cgroup.procs")
+                    try files.write(process, "\(leaf)/cgroup.procs")
                 } catch {
                     // It has ended meanwhile.
                     guard error.code == ESRCH else { throw error }
@@ -212,7 +262,14 @@ extension ControlGroups {
         } catch {
             throw ControlGroupError("\(error)")
         }
-        return base
+    }
+
+    private static func members(of group: String) throws(ControlGroupError) -> [Substring] {
+        do throws(SystemError) {
+            return try ControlGroupFiles.processes(in: group)
+        } catch {
+            throw ControlGroupError("\(error)")
+        }
     }
 
     /// The processes above this one, from its parent.
@@ -236,6 +293,31 @@ extension ControlGroups {
         guard let path = lines.first(where: { $0.hasPrefix("0::/") })?.dropFirst("0::/".count)
         else { throw ControlGroupError("the kernel does not say in which one this process is") }
         return path.isEmpty ? mount : "\(mount)/\(path)"
+    }
+
+    /// Lets the groups of attempts have limits, and tries whether processes can be moved into them:
+    /// otherwise each enforced attempt would fail instead of the start.
+    private static func prepare(
+        _ path: String,
+        _ files: ControlGroupFiles
+    ) throws(SystemError) {
+        guard !isGone("\(path)/cgroup.kill") else {
+            throw SystemError(doing: "killing groups, which needs Linux 5.14", code: ENOSYS)
+        }
+        try passControllers(of: path, files)
+        let probe = "\(path)/probe"
+        try files.make(probe)
+        defer { unsafe operon_process_remove(probe) }
+        let file = try ControlGroupFiles.open("\(probe)/cgroup.procs")
+        do throws(SystemError) {
+            try ProcessSpawn.probe(group: file)
+        } catch {
+            throw SystemError(
+                doing: "moving a process of this worker into \(probe), for which its user must be "
+                    + "allowed to write cgroup.procs of the nearest group around both",
+                code: error.code
+            )
+        }
     }
 
     /// Lets the groups below a group have limits.
@@ -290,29 +372,56 @@ extension ControlGroups {
     private static func remove(_ group: String, _ files: ControlGroupFiles) -> Bool {
         _ = kill(group, files)
         unsafe operon_process_remove(group)
-        return unsafe access(group, F_OK) != 0
+        return isGone(group)
+    }
+
+    /// Whether a file or a group certainly does not exist.
+    private static func isGone(_ path: String) -> Bool {
+        unsafe access(path, F_OK) != 0 && errno == ENOENT
     }
 
     /// Kills all processes in a group and below it, and waits for their end. `false`: some are left
-    /// after `patience`.
+    /// after `patience`, or nobody could look until then.
     private static func kill(_ group: String, _ files: ControlGroupFiles) -> Bool {
-        do throws(SystemError) {
-            try files.write("1", "\(group)/cgroup.kill")
-        } catch {
-            // What is left then is found below.
-        }
-        let number = unsafe Glibc.open("\(group)/cgroup.events", O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { return true }
-        let events = Descriptor(owning: number)
         let deadline = SystemClock.now() + patience
-        while ControlGroupFiles.text(of: events).contains("populated 1") {
-            let left = (deadline - SystemClock.now()).nanoseconds
-            guard left > 0 else { return false }
-            // The kernel wakes it when the file says something new.
-            var polled = pollfd(fd: events.number, events: Int16(POLLPRI), revents: 0)
-            _ = unsafe poll(&polled, 1, Int32(clamping: left / 1_000_000 + 1))
+        while true {
+            do throws(SystemError) {
+                try files.write("1", "\(group)/cgroup.kill")
+            } catch {
+                // What is left then is found below, and killed in the next round.
+            }
+            let left = deadline - SystemClock.now()
+            let duration = max(.zero, min(left, lookDuration))
+            do throws(SystemError) {
+                if try isEmpty(group, within: duration) { return true }
+            } catch {
+                guard !isGone(group) else { return true }
+                // The system may have a descriptor again.
+                _ = poll(nil, 0, milliseconds(duration))
+            }
+            guard left > .zero else { return false }
         }
-        return true
+    }
+
+    /// Whether a group has no processes, now or after some time.
+    private static func isEmpty(
+        _ group: String,
+        within duration: Duration
+    ) throws(SystemError) -> Bool {
+        let path = "\(group)/cgroup.events"
+        let number = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { throw .current("opening \(path)") }
+        let events = Descriptor(owning: number)
+        let none = "populated 0"
+        guard try !ControlGroupFiles.text(of: events).contains(none) else { return true }
+        // The kernel wakes it when the file says something new.
+        var polled = pollfd(fd: events.number, events: Int16(POLLPRI), revents: 0)
+        _ = unsafe poll(&polled, 1, milliseconds(duration))
+        return try ControlGroupFiles.text(of: events).contains(none)
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int32 {
+        Int32(clamping: duration.nanoseconds / 1_000_000)
     }
 }
 

@@ -247,6 +247,29 @@ struct ProcessSpawn: Sendable {
         return spawned.step == OPERON_PROCESS_STARTED ? spawned.process : nil
     }
 
+    /// Tries whether a process may enter a control group: a child enters it, and ends without
+    /// having become a program.
+    ///
+    /// - Parameter file: The group's `cgroup.procs`, open for writing.
+    static func probe(group file: borrowing Descriptor) throws(SystemError) {
+        let nothing = CStringArray([])
+        var described = unsafe operon_process_request()
+        unsafe described.candidates = nothing.constants
+        unsafe described.arguments = UnsafePointer(nothing.pointers)
+        unsafe described.environment = UnsafePointer(nothing.pointers)
+        unsafe described.input = file.number
+        unsafe described.output = file.number
+        unsafe described.error = file.number
+        unsafe described.enters_control_group = 1
+        unsafe described.control_group = file.number
+        let spawned = unsafe operon_process_spawn(&described)
+        if spawned.descriptor >= 0 { close(spawned.descriptor) }
+        // Beyond the group, it only lacked a program.
+        guard spawned.step == OPERON_PROCESS_EXECUTE else {
+            throw SystemError(doing: "entering a control group", code: spawned.error)
+        }
+    }
+
     /// The paths at which a program may be, in the order to try them.
     static func candidates(for program: String, path: String) -> [String] {
         guard !program.utf8.contains(UInt8(ascii: "/")), !program.isEmpty else { return [program] }

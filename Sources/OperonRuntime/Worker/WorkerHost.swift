@@ -139,7 +139,7 @@ package struct WorkerHost: Sendable {
         for path in groups.leftBehind {
             configuration.report(
                 "the control group \(path) of an earlier worker cannot be removed: some of its "
-                    + "processes cannot be killed"
+                    + "processes may be left"
             )
         }
         return groups
