@@ -24,8 +24,9 @@ extension Worker {
         guard (.zero ... .seconds(604_800)).contains(drainTimeout) else {
             throw OperonError(.invalid, "A drain timeout is 0 to 604,800 seconds.")
         }
-        do throws(Refusal) {
-            try WorkerOffer(resources: resources, labels: sortedLabels).check(limits)
+        do throws(WorkerOfferError) {
+            let machine = Machine(environment: OwnProcess.environment)
+            _ = try machine.checkedOffer(resources: resources, labels: sortedLabels)
         } catch {
             throw OperonError(.invalid, "\(error)")
         }

@@ -58,10 +58,11 @@ public struct Worker: Service {
     ///   - queues: The operation queues it serves; empty: all.
     ///   - resources: What it offers to operations that ask for resources. It offers the
     ///     processors, memory and graphics processors that its machine lets it use by itself; an
-    ///     amount given here replaces or adds to them. At most 16, each 1 to 2⁵⁰ in its base unit.
+    ///     amount given here replaces or adds to them. All together at most 16, each 1 to 2⁵⁰ in
+    ///     its base unit, and at most 4,096 graphics processors.
     ///   - labels: Its labels by name, besides `arch`, `host` and `os`, which it has by itself, or
-    ///     instead of them. At most 64; values have 1 to 256 bytes. For resources or labels out of
-    ///     bounds, ``run()`` throws ``OperonError`` with the code `invalid`.
+    ///     instead of them. All together at most 64; values have 1 to 256 bytes. For resources or
+    ///     labels out of bounds, ``run()`` throws ``OperonError`` with the code `invalid`.
     ///   - drainTimeout: How long running operations have to finish when the worker drains, at most
     ///     a week.
     ///   - handlesSignals: Whether SIGTERM and SIGINT drain the worker, and a second signal ends

@@ -62,7 +62,12 @@ package struct OfferArguments: ParsableArguments {
 
     package func validate() throws {
         var offer = WorkerOffer(resources: amounts)
-        for one in label { offer.set(one) }
+        for one in label {
+            guard !offer.labels.contains(where: { $0.name == one.name }) else {
+                throw ValidationError("--label \(one.name) is there twice")
+            }
+            offer.set(one)
+        }
         do throws(Refusal) {
             try offer.check(Limits())
         } catch {

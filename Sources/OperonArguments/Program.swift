@@ -35,6 +35,8 @@ package enum Program<Command: ParsableCommand> {
             end(error.isHeld ? ExitStatus.held : ExitStatus.usage, name, error.message)
         } catch let error as ControlGroupError {
             end(ExitStatus.usage, name, error.message)
+        } catch let error as WorkerOfferError {
+            end(ExitStatus.usage, name, error.message)
         } catch let code as ExitCode {
             if code.isSuccess { endIfUnwritten(name) }
             Command.exit(withError: code)

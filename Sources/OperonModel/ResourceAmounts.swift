@@ -37,6 +37,9 @@ public struct ResourceAmount: Hashable, Sendable, Codable {
     /// 2⁵⁰: a pebibyte. The sum for every attempt that a worker can have (`Limits.slots` and
     /// `Limits.yieldedOperations`) fits into 64 bits.
     package static let amountMax = 1 << 50
+    /// The most graphics processors that a worker offers, each of which it keeps by its name. A
+    /// larger number is considered a typing error.
+    package static let gpusMax = 4_096
     /// The thousandths of one processor.
     package static let cpuUnit = 1_000
 }
@@ -282,7 +285,12 @@ package struct WorkerOffer: Hashable, Sendable {
     }
 
     package func check(_ limits: Limits) throws(Refusal) {
-        try resources.check(limits, of: "resources of the worker")
+        let field = "resources of the worker"
+        try resources.check(limits, of: field)
+        guard resources[ResourceAmount.gpusName] ?? 0 <= ResourceAmount.gpusMax else {
+            let why = "\(ResourceAmount.gpusName) is over \(ResourceAmount.gpusMax)"
+            throw .invalid(field: field, why: why)
+        }
         try LimitName.labels.check(labels.count, limits.labels)
         for label in labels {
             guard ResourceText.isName(label.name) else {

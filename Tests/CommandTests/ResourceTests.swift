@@ -4,6 +4,9 @@ import Testing
 
 /// Operations that ask for resources and labels, on real workers.
 @Suite struct ResourceTests {
+    /// Together with what the machine offers, more than a worker may offer.
+    private static let fifteen = "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1"
+
     @Test func `a process is told what it got, and runs on as many processors`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write(
@@ -66,6 +69,25 @@ import Testing
         (["--resources", "cpus"], "“cpus” must have the form NAME=AMOUNT"),
         (["--label", "=eu"], "“=eu” must have the form NAME=VALUE"),
         (["--label", "a b=eu"], "“a b” cannot be a name here"),
+        (["--label", "region=eu", "--label", "region=us"], "--label region is there twice"),
+        (["--resources", "gpus=4097"], "resources of the worker: gpus is over 4096"),
+        (
+            ["--local", "--resources", Self.fifteen],
+            "resources of an operation or a worker: 17 is over the limit of 16"
+        ),
+        (
+            ["--local", "--control-group", "relative"],
+            "it must be “own” or the absolute path of a control group"
+        ),
+        (
+            ["--local", "--control-group", "/tmp"],
+            "control groups cannot be used: /tmp is no control group of version 2"
+        ),
+        (
+            ["--local", "--control-group", "/tmp/operon-test-no-group"],
+            "control groups cannot be used: /tmp/operon-test-no-group does not exist, and cannot "
+                + "be made: /tmp is no control group of version 2"
+        ),
         (
             ["--broker", "amqp://localhost", "--label", "a=b"],
             "--resources, --label and --control-group are of a worker: with a broker, give them to "
@@ -77,6 +99,32 @@ import Testing
             let file = try workspace.write("graph.yaml", "operations: { a: { run: x } }")
 
             let ended = try await workspace.operon(["run", file] + options)
+
+            #expect(ended.end == .exit(2))
+            #expect(ended.errors.contains(message), "\(ended.errors)")
+            #expect(!FileManager.default.fileExists(atPath: "/tmp/operon-test-no-group"))
+        }
+    }
+
+    @Test(arguments: [
+        (
+            ["--control-group", "relative"],
+            "it must be “own” or the absolute path of a control group"
+        ),
+        (["--control-group", "/tmp"], "/tmp is no control group of version 2"),
+        (
+            ["--resources", Self.fifteen],
+            "17 is over the limit of 16, counting the machine's own cpus"
+        ),
+    ])
+    func `a worker that cannot offer what it is told to ends`(options: [String], message: String)
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let ended = try await workspace.start(
+                "operon-worker",
+                ["--broker", "amqp://127.0.0.1:1"] + options
+            ).end()
 
             #expect(ended.end == .exit(2))
             #expect(ended.errors.contains(message), "\(ended.errors)")

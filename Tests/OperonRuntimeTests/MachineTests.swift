@@ -108,6 +108,7 @@ struct MachineTests {
 
             #expect(root.machine().gpus == ["0", "2", "10"])
             #expect(root.machine(["CUDA_VISIBLE_DEVICES": "2,GPU-abc"]).gpus == ["2", "GPU-abc"])
+            #expect(root.machine(["CUDA_VISIBLE_DEVICES": "0,2,0"]).gpus == ["0", "2"])
             #expect(root.machine(["CUDA_VISIBLE_DEVICES": ""]).gpus == [])
             #expect(root.machine(["CUDA_VISIBLE_DEVICES": "-1"]).gpus == [])
             #expect(root.machine().offer().resources["gpus"] == 3)
@@ -127,6 +128,47 @@ struct MachineTests {
 
             #expect(root.machine().gpus == ["0", "1"])
             #expect(root.machine(["ROCR_VISIBLE_DEVICES": "1"]).gpus == ["1"])
+        }
+    }
+
+    @Test func `an offer that no coordinator takes is refused, with what the machine adds`() throws
+    {
+        try withRoot { root in
+            try root.write("proc/meminfo", "MemTotal:       16384000 kB\n")
+            let machine = root.machine()
+            func refusal(_ resources: ResourceAmounts, _ labels: [WorkerLabel]) -> String? {
+                #expect(throws: WorkerOfferError.self) {
+                    try machine.checkedOffer(resources: resources, labels: labels)
+                }?.message
+            }
+            let names = (0..<64).map { "a\($0)" }
+            func amounts(_ count: Int) -> ResourceAmounts {
+                ResourceAmounts(names.prefix(count).map { ResourceAmount(name: $0, amount: 1) })
+            }
+            func labels(_ count: Int) -> [WorkerLabel] {
+                names.prefix(count).map { WorkerLabel($0, "b") }
+            }
+
+            // It has cpus, memory and three labels by itself.
+            #expect(throws: Never.self) {
+                try machine.checkedOffer(resources: amounts(14), labels: labels(61))
+            }
+            #expect(
+                refusal(amounts(15), [])
+                    == "resources of an operation or a worker: 17 is over the limit of 16, "
+                    + "counting the machine's own cpus, memory and gpus"
+            )
+            #expect(
+                refusal([], labels(62))
+                    == "labels of a worker, or requirements of an operation: 65 is over the "
+                    + "limit of 64, counting arch, host and os"
+            )
+            #expect(throws: Never.self) {
+                try machine.checkedOffer(resources: [.gpus(4_096)], labels: [])
+            }
+            #expect(
+                refusal([.gpus(4_097)], []) == "resources of the worker: gpus is over 4096"
+            )
         }
     }
 

@@ -41,6 +41,33 @@ import Testing
         func main(_ context: OperationContext) async throws -> [String] { context.gpus }
     }
 
+    @Test func `a worker that offers too much is refused before it connects`() async throws {
+        func refusal(_ resources: ResourceAmounts, _ labels: [String: String]) async -> String? {
+            let error = await #expect(throws: OperonError.self) {
+                try await Worker(broker: "amqp://h", resources: resources, labels: labels).run()
+            }
+            #expect(error?.code == .invalid)
+            return error?.message
+        }
+        var (resources, labels): (ResourceAmounts, [String: String]) = ([], [:])
+        for number in 1...15 { resources["a\(number)"] = 1 }
+        for number in 1...62 { labels["a\(number)"] = "b" }
+
+        #expect(
+            await refusal(resources, [:])
+                == "resources of an operation or a worker: 17 is over the limit of 16, counting "
+                + "the machine's own cpus, memory and gpus"
+        )
+        #expect(
+            await refusal([], labels)
+                == "labels of a worker, or requirements of an operation: 65 is over the limit of "
+                + "64, counting arch, host and os"
+        )
+        #expect(
+            await refusal([.gpus(1 << 50)], [:]) == "resources of the worker: gpus is over 4096"
+        )
+    }
+
     @Test func `no more run at once than there is of what they ask for`() async throws {
         let cluster = Cluster.inProcess(
             slots: 4,

@@ -59,6 +59,20 @@ package struct Machine: Hashable, Sendable {
         return offer
     }
 
+    /// The same, if a coordinator takes it.
+    package func checkedOffer(
+        resources: ResourceAmounts,
+        labels: [WorkerLabel]
+    ) throws(WorkerOfferError) -> WorkerOffer {
+        let offer = offer(resources: resources, labels: labels)
+        do throws(Refusal) {
+            try offer.check(Limits())
+        } catch {
+            throw WorkerOfferError(error)
+        }
+        return offer
+    }
+
     /// The names of that many graphics processors: those of the machine, or, where it has others
     /// than the offer says, numbers from 0.
     package func gpus(_ count: Int) -> [String] {
@@ -129,10 +143,13 @@ package struct Machine: Hashable, Sendable {
         return visible(amd.indices.map(String.init), environment["ROCR_VISIBLE_DEVICES"])
     }
 
-    /// Whoever started the worker may have left it only some of them.
+    /// Whoever started the worker may have left it only some of them. One that is listed twice is
+    /// still one.
     private static func visible(_ all: [String], _ list: String?) -> [String] {
         guard let list else { return all }
-        return list.split(separator: ",").map { String($0) }.filter { !$0.hasPrefix("-") }
+        var names: Set<String> = []
+        return list.split(separator: ",").map { String($0) }
+            .filter { !$0.hasPrefix("-") && names.insert($0).inserted }
     }
 
     /// The numbers of the files in a folder that are called so, followed by a number.
@@ -179,5 +196,22 @@ package struct Machine: Hashable, Sendable {
             filled += count
         }
         return String(decoding: bytes.prefix(filled), as: UTF8.self)
+    }
+}
+
+/// Why no coordinator would take what a worker offers: a sentence for the person who starts it.
+package struct WorkerOfferError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let message: String
+
+    package var description: String { message }
+
+    init(_ refusal: Refusal) {
+        let own: String? =
+            switch refusal {
+            case .limitExceeded(.resources, _, _): "the machine's own cpus, memory and gpus"
+            case .limitExceeded(.labels, _, _): "arch, host and os"
+            default: nil
+            }
+        message = "\(refusal)" + (own.map { ", counting \($0)" } ?? "")
     }
 }

@@ -65,7 +65,8 @@ package struct WorkerHost: Sendable {
     /// How long after the drain time the worker ends without what still runs.
     private let overtime: Duration?
 
-    /// - Throws: `StateDirectoryError` if another process has that directory, or it cannot be used;
+    /// - Throws: `WorkerOfferError` if no coordinator would take what it offers;
+    ///   `StateDirectoryError` if another process has that directory, or it cannot be used;
     ///   `ControlGroupError` if it cannot make control groups; `ProcessRunnerError` if nothing can
     ///   be run.
     package init(
@@ -77,9 +78,15 @@ package struct WorkerHost: Sendable {
         self.incarnation = incarnation
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
+        let machine = Machine(environment: configuration.environment)
+        let offer: WorkerOffer
         let state: StateDirectory?
         var groups: ControlGroups?
         do {
+            offer = try machine.checkedOffer(
+                resources: configuration.resources,
+                labels: configuration.labels
+            )
             state = try configuration.stateDirectory.map { path throws(StateDirectoryError) in
                 try StateDirectory(path: path, incarnation: incarnation)
             }
@@ -106,11 +113,7 @@ package struct WorkerHost: Sendable {
         )
         agent.queues = configuration.queues
         agent.runsAnyKind = kinds.areLookedUp
-        let machine = Machine(environment: configuration.environment)
-        agent.offer = machine.offer(
-            resources: configuration.resources,
-            labels: configuration.labels
-        )
+        agent.offer = offer
         agent.offer.enforces = groups != nil
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
