@@ -19,7 +19,14 @@ struct JoinedDependencies: Sendable {
 
     /// Returns whether it was among them.
     mutating func remove(_ index: UInt32) -> Bool {
-        guard let place = ranges.firstIndex(where: { $0.contains(index) }) else { return false }
+        // Numbers only grow, so the ranges are in order.
+        var (low, high) = (0, ranges.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if ranges[middle].upperBound <= index { low = middle + 1 } else { high = middle }
+        }
+        guard low < ranges.count, ranges[low].contains(index) else { return false }
+        let place = low
         let range = ranges[place]
         let rest = [range.lowerBound..<index, index + 1..<range.upperBound]
         ranges.replaceSubrange(place...place, with: rest.filter { !$0.isEmpty })
@@ -40,6 +47,8 @@ extension Scheduler {
         graphs[id].joined[group, default: JoinedDependencies()].append(range)
         graphs[id].joinedEdgeCount += range.count
         graphs[id].operations.waiting[group] += UInt32(range.count)
+        // If it is to be skipped already, what it would wait for is not needed.
+        noteDoomed(OperationID(graph: id, index: group))
     }
 
     /// Why the operations of an addition cannot become dependencies of its group.

@@ -8,9 +8,33 @@ extension Scheduler {
         guard !isLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
         ready.unlistEmptyExternals()
-        let before = reservations
-        if !reservations.isEmpty { reservations.removeAll(keepingCapacity: true) }
+        // A worker that is kept no longer may be used by others, or kept for them.
+        var ended: UInt64
+        repeat {
+            ended = endedReservations
+            admitWhatFits(at: now, into: &effects)
+        } while lapseReservations() || endedReservations > ended && mayStartSomething
+    }
+
+    /// Takes back the reservations of queues that may start nothing more now, although something
+    /// else could: it may use what they kept.
+    private mutating func lapseReservations() -> Bool {
+        guard !reservations.isEmpty else { return false }
+        let kept = reservations.filter { mayKeepReservation($0.operation) }
+        guard kept.count < reservations.count else { return false }
+        reservations = kept
+        return mayStartSomething
+    }
+
+    private mutating func admitWhatFits(at now: Moment, into effects: inout Effects) {
+        // What has a reservation keeps it, whichever queue is served first.
+        let before = reservations.filter { mayKeepReservation($0.operation) }
+        reservations = before
         guard mayStartSomething else { return armRatesOfExternals() }
+        reservations.removeAll(keepingCapacity: true)
+        for kept in before {
+            reserve(for: kept.operation, demand(of: kept.operation), keeping: before)
+        }
         admissions += 1
         // Admission changes only the share of the queue that it serves. So only that queue is put
         // back in line and all others stay where they are: O(log queues) for each operation,
@@ -54,6 +78,14 @@ extension Scheduler {
                 || configuration.violation == .ignoresRates)
     }
 
+    /// Whether an operation waits for nothing but room at a worker.
+    private func mayKeepReservation(_ operation: OperationID) -> Bool {
+        isEnqueued(operation) && !graphs[operation.graph].isSuspended
+            && !graphs[flags: operation].contains(.suspended)
+            && mayServe(graphs.queue(of: operation))
+            && heldKey(of: operation) == nil && hasRoom(forBytesOf: operation)
+    }
+
     /// Fair share: the queue that holds the fewest slots is next. Among equals it is the queue that
     /// was served longest ago, and before it the first of those that were never served.
     private func turn(of queue: Int) -> QueueTurn {
@@ -74,27 +106,62 @@ extension Scheduler {
             visitCount += 1
             if ready[lane].blockedIn == admissions {
                 // It has reserved a worker before, if it could.
-                if reservations.contains(where: { $0.operation == ready[lane].head?.operation }) {
-                    mayReserve = false
-                }
+                if hasReservation(ready[lane].head?.operation) { mayReserve = false }
                 place += 1
                 continue
             }
             let head = ready[lane].head
-            // Emptied, or with a less urgent entry first: another lane is in this place now.
-            guard let entry = firstAdmissible(in: lane), entry == head else { continue }
+            guard let entry = firstAdmissible(in: lane), entry == head else {
+                // Emptied, or with another entry first: the lanes stand in another order now.
+                place = 0
+                continue
+            }
             place += 1
-            if ready[lane].isExternal { return (lane, nil) }
+            if ready[lane].isExternal {
+                if mayReserve || !isLastStart(of: queue) { return (lane, nil) }
+                continue
+            }
             guard isConnected, hasRoom(forBytesOf: entry.operation) else { continue }
             let demand = demand(of: entry.operation)
-            if let worker = placement(of: entry.operation, demand) { return (lane, worker) }
+            if mayReserve || !isLastStart(of: queue),
+                let worker = placement(of: entry.operation, demand)
+            {
+                return (lane, worker)
+            }
             ready.block(lane, in: admissions)
             guard mayReserve, !demands[demand.demand].isBare else { continue }
-            let count = reservations.count
-            reserve(for: entry.operation, demand, keeping: before)
-            if reservations.count > count { mayReserve = false }
+            reserveFirst(entry.operation, demand, in: queue, keeping: before)
+            if hasReservation(entry.operation) { mayReserve = false }
         }
         return nil
+    }
+
+    private func hasReservation(_ operation: OperationID?) -> Bool {
+        reservations.contains { $0.operation == operation }
+    }
+
+    /// Whether a queue can start only one operation now: that is for the one with a reservation.
+    func isLastStart(of queue: Int) -> Bool {
+        queues[queue].placesLeft == 1 || queues[queue].bucket?.hasOneToken(at: lastEventAt) == true
+    }
+
+    /// Keeps a worker for the first in line of a queue, and no longer for one behind it.
+    private mutating func reserveFirst(
+        _ operation: OperationID,
+        _ demand: Demand,
+        in queue: Int,
+        keeping before: [Reservation]
+    ) {
+        if hasReservation(operation) { return }
+        let kept = reservations
+        reservations = kept.filter { graphs.queue(of: $0.operation) != queue }
+        let count = reservations.count
+        reserve(for: operation, demand, keeping: before)
+        guard reservations.count > count else {
+            reservations = kept
+            return
+        }
+        if count < kept.count { endedReservations += 1 }
     }
 
     /// Skips entries that are out of date, and sets aside operations that are suspended or parked.
@@ -230,7 +297,13 @@ extension Scheduler {
                 grantedAt: now.monotonic
             )
         )
-        if !reservations.isEmpty { countAgainstReservation(operation, on: worker) }
+        if !reservations.isEmpty {
+            if let place = reservations.firstIndex(where: { $0.operation == operation }) {
+                reservations.remove(at: place)
+                endedReservations += 1
+            }
+            countAgainstReservation(operation, on: worker)
+        }
         effects.granted(
             id,
             operation,

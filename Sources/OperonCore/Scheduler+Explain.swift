@@ -196,6 +196,7 @@ extension Scheduler {
         if !isConnected { reasons.append(.disconnected) }
         if let reason = missingWorker(for: operation) { reasons.append(reason) }
         guard reasons.isEmpty else { return reasons }
+        if let first = lastStartKept(from: operation) { return [.behind(first)] }
         if hasWorkerWithRoom(for: operation) { return [behind(operation, in: graph)] }
         let demand = demand(of: operation)
         if let worker = placement(of: operation, demand, reserved: false),
@@ -206,30 +207,47 @@ extension Scheduler {
         return [shortages(of: demand) ?? .noFreeSlot]
     }
 
+    /// The operation for which its queue keeps the only start that it may make now; `nil`: none.
+    private func lastStartKept(from operation: OperationID) -> OperationID? {
+        let queue = graphs.queue(of: operation)
+        guard isLastStart(of: queue) else { return nil }
+        return reservations.first {
+            $0.operation != operation && graphs.queue(of: $0.operation) == queue
+                && graphs.urgency(of: operation) <= graphs.urgency(of: $0.operation)
+        }?.operation
+    }
+
     /// What workers with a free slot have too little of; `nil`: there is none with a free slot.
     private func shortages(of demand: Demand) -> Reason? {
         let needs = demands[demand.demand].needs
         guard !needs.isEmpty else { return nil }
         var named: [Shortage] = []
         var more = 0
-        for worker in workers
-        where worker.takesWork && worker.accepts(demand) && worker.room.freeSlots > 0 {
-            let short = needs.first { worker.room.left(of: $0.resource) < $0.amount }
-            guard let short else { continue }
+        for index in workers.indices
+        where workers[index].takesWork && workers[index].accepts(demand)
+            && workers[index].room.freeSlots > 0
+        {
+            guard let short = shortage(of: needs, on: index) else { continue }
             guard named.count < Self.namedInReasonMax else {
                 more += 1
                 continue
             }
-            named.append(
-                Shortage(
-                    worker: worker.identity.incarnation,
-                    resource: demands.resources[short.resource].name,
-                    needed: short.amount,
-                    left: max(0, worker.room.left(of: short.resource))
-                )
-            )
+            named.append(short)
         }
         return named.isEmpty ? nil : .resourcesTaken(named, more: more)
+    }
+
+    /// The first resource of which a worker has too little left; `nil`: it has enough of all.
+    func shortage(of needs: [DemandClass.Need], on worker: Int) -> Shortage? {
+        let state = workers[worker]
+        guard let short = needs.first(where: { state.room.left(of: $0.resource) < $0.amount })
+        else { return nil }
+        return Shortage(
+            worker: state.identity.incarnation,
+            resource: demands.resources[short.resource].name,
+            needed: short.amount,
+            left: max(0, state.room.left(of: short.resource))
+        )
     }
 
     private func missingWorker(for operation: OperationID) -> Reason? {

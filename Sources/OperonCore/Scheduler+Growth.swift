@@ -63,10 +63,27 @@ extension Scheduler {
         }
         let count = Int(addition.first) + addition.graph.topology.operationCount
         let maximum = configuration.limits.operationsPerGraph
-        guard count > maximum else { return nil }
+        guard count > maximum else { return refusal(ofDemandsOf: addition, to: id) }
         return .worded(
             .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
         )
+    }
+
+    /// A graph has its limit of demand classes, however many additions name them.
+    private func refusal(
+        ofDemandsOf addition: CompiledAddition,
+        to id: GraphID
+    ) -> NumberedRefusal? {
+        guard addition.graph.demands.count > 1 else { return nil }
+        let known = graphs[id].growth?.demands ?? growth(of: graphs[id]).demands
+        let new = addition.graph.demands.count { demand in
+            guard !demand.isEmpty else { return false }
+            return demands.number(of: demand).map { !known.contains($0) } ?? true
+        }
+        let count = known.count + new
+        let maximum = configuration.limits.demands
+        guard count > maximum else { return nil }
+        return .worded(.limitExceeded(limit: .demands, value: count, maximum: maximum))
     }
 
     /// Adds a checked addition of a client or of a running operation. Returns the number of
@@ -183,6 +200,7 @@ extension Scheduler {
             graphs[graph].rules.append(rule)
             use(rule)
             growth.policies[place] = number
+            if rule.demand > 0 { growth.demands.insert(rule.demand) }
             return number
         }
         graphs[graph].growth = growth
@@ -191,6 +209,7 @@ extension Scheduler {
 
     private func growth(of graph: GraphState) -> GraphGrowth {
         var growth = GraphGrowth()
+        growth.demands = Set(graph.rules.map(\.demand).filter { $0 > 0 })
         for (local, number) in graph.keys.enumerated() { growth.keys[number] = UInt32(local) }
         for (number, policy) in graph.compiled.policies.enumerated() {
             growth.policies[Self.place(policy, graph.rules[number])] = UInt32(number)

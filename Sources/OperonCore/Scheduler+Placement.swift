@@ -50,7 +50,7 @@ extension Scheduler {
                 mayHaveRoom(workers[index]),
                 !reserved || reservations.isEmpty || isLet(operation, demand, to: index)
             else { continue }
-            let waste = workers[index].room.waste(needs)
+            let waste = waste(of: needs, on: index)
             if let best {
                 if waste > best.waste { continue }
                 if waste == best.waste, workers[index].heardAt <= workers[best.worker].heardAt {
@@ -60,6 +60,17 @@ extension Scheduler {
             best = (index, waste)
         }
         return best?.worker
+    }
+
+    /// How badly it fits: the smaller of two comes first. First it counts the resources that the
+    /// worker offers and the class does not need: a worker with GPUs is the last for an operation
+    /// that needs none, whether or not others are known to need them. Then what is left over.
+    private func waste(
+        of needs: [DemandClass.Need],
+        on worker: Int
+    ) -> (foreign: Int, left: Int) {
+        let foreign = workers[worker].offer.resources.all.count - needs.count
+        return (foreign, workers[worker].room.rest(needs))
     }
 
     /// Whether a worker has a slot and these amounts left now. An operation there that wants to go
@@ -73,7 +84,7 @@ extension Scheduler {
     // MARK: - Reservations
 
     /// Whether an operation may use a worker that may be reserved for another one.
-    private func isLet(_ operation: OperationID, _ demand: Demand, to worker: Int) -> Bool {
+    func isLet(_ operation: OperationID, _ demand: Demand, to worker: Int) -> Bool {
         for reservation in reservations where reservation.worker == worker {
             if reservation.operation == operation { return true }
             // Read ahead, it would take a slot that is not free.

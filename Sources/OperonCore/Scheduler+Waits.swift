@@ -244,7 +244,13 @@ extension Scheduler {
             let named = Array(left.prefix(Self.namedInReasonMax))
             return [.awaits(named, more: left.count - named.count)]
         }
-        return [.awaitsSlot(of: workers[worker(of: operation)].identity.incarnation)]
+        let worker = worker(of: operation)
+        if workers[worker].room.freeSlots > 0,
+            let shortage = shortage(of: demandClass(of: operation).needs, on: worker)
+        {
+            return [.resourcesTaken([shortage], more: 0)]
+        }
+        return [.awaitsSlot(of: workers[worker].identity.incarnation)]
     }
 
     func violatedInvariantOfWaits() -> String? {

@@ -380,6 +380,7 @@ extension Scheduler {
             let index = free.firstIndex {
                 workers[$0.worker].accepts(demand)
                     && (needs.isEmpty || fits(needs, on: $0.worker))
+                    && (reservations.isEmpty || isLet(attempt.operation, demand, to: $0.worker))
             }
             guard let other = index else { continue }
             attempts.update(place) { $0.recall = .recall }

@@ -74,6 +74,8 @@ package struct Scheduler: Sendable {
     /// Workers that are kept for the first operation in line of a queue: see `Reservation`. Made
     /// anew by each admission; the last ones are kept, so that an operation keeps its worker.
     var reservations: [Reservation] = []
+    /// Counts reservations that ended within an admission, and so may leave a worker to others.
+    var endedReservations: UInt64 = 0
     /// Counts admissions that looked for room.
     var admissions: UInt64 = 0
     /// Operations that will be skipped and that cancel their other dependencies. Empty between

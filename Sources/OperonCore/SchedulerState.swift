@@ -95,6 +95,8 @@ struct GraphGrowth: Sendable {
     }
 
     var policies: [Place: UInt32] = [:]
+    /// The demand classes that ask for something.
+    var demands: Set<Int> = []
     /// The graph's number of each key, by the scheduler's number.
     var keys: [Int: UInt32] = [:]
 }
@@ -197,9 +199,12 @@ struct QueueState: Sendable {
 
     /// Whether there is a place for a new attempt.
     var hasRoomForNew: Bool {
-        guard let maximum else { return true }
-        return inFlight + resuming < maximum
+        guard let placesLeft else { return true }
+        return placesLeft > 0
     }
+
+    /// How many places there are for new attempts; `nil`: no limit.
+    var placesLeft: Int? { maximum.map { $0 - inFlight - resuming } }
 }
 
 /// What the scheduler knows about a kind.
@@ -250,8 +255,9 @@ struct WorkerState: Sendable {
     var knowsKind: [Bool] = []
     /// Whether its labels meet the demand class, and all that it offers is enough for it.
     var meets: [Bool] = []
-    /// A wait was withdrawn, or the worker offers less than before: its attempts may have taken
-    /// more than it offers, until the next one ends.
+    /// Its attempts may have taken more than it offers: a wait was withdrawn, attempts of an
+    /// earlier coordinator or connection were taken over, or it offers less than before. Until they
+    /// no longer take more.
     var mayBeOver = false
     /// It was welcomed, and its lease has not run out.
     var isAlive = false

@@ -33,6 +33,13 @@ struct StartBucket: Hashable, Sendable {
         return next <= now ? nil : next
     }
 
+    /// Whether one operation may start now, and no second one.
+    func hasOneToken(at now: Timestamp) -> Bool {
+        var next = self
+        next.take(at: now)
+        return nextStart(at: now) == nil && next.nextStart(at: now) != nil
+    }
+
     mutating func take(at now: Timestamp) { fullAt = max(fullAt, now) + interval }
 
     /// Another rate, with as many tokens missing; no more than all of them.

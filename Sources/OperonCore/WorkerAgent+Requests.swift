@@ -188,12 +188,13 @@ extension WorkerAgent {
     }
 
     /// Resumes operations that have their answers, before anything new starts. Each resumes as soon
-    /// as it has a slot and its resources, since another operation may have started with them.
+    /// as it has a slot and its own resources, since another operation may have started with them.
+    /// One that waits for its graphics processors does not hold up those behind it.
     mutating func resumeYielded(into effects: inout Effects) {
         while runningCount + fetcher.count < configuration.slots,
-            let next = resuming.first, allocations.canResume(next.attempt)
+            let place = resuming.firstIndex(where: { allocations.canResume($0.attempt) })
         {
-            resuming.removeFirst()
+            let next = resuming.remove(at: place)
             takeSlot(next.attempt)
             effects.answers.append(next.answer)
         }

@@ -37,8 +37,6 @@ struct WorkerRoom: Sendable {
     private var offered: [Int] = []
     /// What its attempts have taken of each. The sum fits: see `ResourceAmount.amountMax`.
     private var taken: [Int] = []
-    /// How many of the resources it offers.
-    private(set) var offeredCount = 0
 
     private static let estimateMax: Int64 = 86_400_000_000_000
 
@@ -91,18 +89,14 @@ struct WorkerRoom: Sendable {
             offered.append(0)
             taken.append(0)
         }
-        if resource < offered.count, offered[resource] > 0 { offeredCount -= 1 }
         offered.set(amount, at: resource)
         taken.set(0, at: resource)
-        if amount > 0 { offeredCount += 1 }
     }
 
     /// Changes what the worker offers, not what is taken.
     mutating func offer(_ amount: Int, of resource: Int) {
         guard resource < offered.count else { return set(offered: amount, of: resource) }
-        if offered[resource] > 0 { offeredCount -= 1 }
         offered[resource] = amount
-        if amount > 0 { offeredCount += 1 }
     }
 
     /// Negative while its attempts have taken more than it offers.
@@ -128,14 +122,11 @@ struct WorkerRoom: Sendable {
         return true
     }
 
-    /// How badly it fits: the smaller of two comes first. First it counts the resources that the
-    /// worker offers and the class does not need: a worker with GPUs is the last for an operation
-    /// that needs none. Then how many operations of the class would still fit in what is left.
-    func waste(_ needs: [DemandClass.Need]) -> (foreign: Int, left: Int) {
-        // Scaled, so that a part of an operation counts. 2⁵⁰ · 2⁸ · 16 resources fit.
-        let rest = needs.reduce(0) { sum, need in
+    /// How many operations of the class would still fit in what is left, added up over what it
+    /// needs. Scaled, so that a part of an operation counts: 2⁵⁰ · 2⁸ · 16 resources fit.
+    func rest(_ needs: [DemandClass.Need]) -> Int {
+        needs.reduce(0) { sum, need in
             sum + ((left(of: need.resource) - need.amount) << 8) / need.amount
         }
-        return (offeredCount - needs.count, rest)
     }
 }

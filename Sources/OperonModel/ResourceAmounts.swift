@@ -54,6 +54,12 @@ public struct ResourceAmounts: Hashable, Sendable, Codable, ExpressibleByArrayLi
         for amount in amounts { self[amount.name] = amount.amount }
     }
 
+    /// Decodes amounts in any order. Of two amounts of one resource the last counts.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(try values.decode([ResourceAmount].self, forKey: .all))
+    }
+
     /// Creates amounts from a list: `[.cpus(2), .memory(bytes: 1 << 30)]`.
     public init(arrayLiteral amounts: ResourceAmount...) { self.init(amounts) }
 

@@ -19,6 +19,16 @@ struct PlacementCheckTests {
         #expect(checker.passed > 20)
     }
 
+    @Test(arguments: [UInt64(1), 2, 3, 4, 5])
+    func `the first in line of each queue starts within its bound`(seed: UInt64) throws {
+        var checker = PlacementChecker(seed: seed, ResourceTests.patient, queues: 3)
+        try checker.run(operations: 1_000, workers: 20)
+
+        #expect(checker.problem == nil)
+        #expect(checker.finished + checker.impossible == 1_000)
+        #expect(checker.boundsChecked > 10)
+    }
+
     @Test(arguments: [PlantedViolation.overbooksResources, .reservesNothing])
     func `the checker finds a scheduler that breaks the rules`(violation: PlantedViolation) throws {
         var configuration = ResourceTests.patient
@@ -57,8 +67,8 @@ struct PlacementChecker {
     private var events = 0
     /// Submitted and neither running nor finished, in order.
     private var waiting: [Int] = []
-    /// The latest start of the operation that is first in line, in seconds.
-    private var bound: (operation: Int, time: Int64)?
+    /// The latest start of the operation that is first in line of each queue, in seconds.
+    private var bounds: [(operation: Int, time: Int64)?]
     private var now: Int64 = 0
     private(set) var finished = 0
     /// Operations that none of the workers could ever run.
@@ -69,7 +79,9 @@ struct PlacementChecker {
     /// The first broken rule.
     private(set) var problem: String?
 
-    init(seed: UInt64, _ configuration: Scheduler.Configuration) {
+    /// - Parameter queues: How many queues share the operations.
+    init(seed: UInt64, _ configuration: Scheduler.Configuration, queues: Int = 1) {
+        bounds = Array(repeating: nil, count: queues)
         bench = SchedulerBench(configuration)
         // They cost much, and would notice some of it first: see `observe`.
         bench.checksInvariants = false
@@ -130,10 +142,13 @@ struct PlacementChecker {
         if pick(0...9) == 0 { operation.resources["licences"] = pick(1...3) }
         let avoids = pick(0...5) == 0 ? ["a", "b"][pick(0...1)] : nil
         if let avoids { operation.workers = [WorkerRequirement("zone", .noneOf([avoids]))] }
+        operation.queue = "q\(queue(of: operations.count))"
         operations.append(operation)
         let amounts = Self.names.map { operation.resources[$0] ?? 0 }
         asked.append(Asked(amounts: amounts, avoids: avoids, seconds: Int64(seconds)))
     }
+
+    private func queue(of operation: Int) -> Int { operation % bounds.count }
 
     private mutating func finish(_ operation: Int) {
         bench.finish(operations[operation].name)
@@ -177,21 +192,28 @@ struct PlacementChecker {
         if free < 0 || left.contains(where: { $0 < 0 }) {
             problem = "\(name) is one too many on worker \(worker)"
         }
-        if let bound, bound.operation == operation {
+        if let bound = bounds[queue(of: operation)], bound.operation == operation {
             boundsChecked += 1
             if now > bound.time {
                 problem = "\(name) started at \(now), and was to start by \(bound.time)"
             }
-            self.bound = nil
+            bounds[queue(of: operation)] = nil
         }
     }
 
     private mutating func checkFirst() {
-        guard let first = waiting.first(where: { !able($0).isEmpty }) else { return }
+        for number in bounds.indices { checkFirst(of: number) }
+    }
+
+    private mutating func checkFirst(of number: Int) {
+        let line = waiting.filter { queue(of: $0) == number }
+        guard let first = line.first(where: { !able($0).isEmpty }) else { return }
         let candidates = able(first)
-        if candidates.contains(where: { fits(first, on: $0, at: .min) }) {
+        // With more queues, the room may be kept for the first in line of another one.
+        if bounds.count == 1, candidates.contains(where: { fits(first, on: $0, at: .min) }) {
             problem = "\(operations[first].name) is first in line and has room, but waits"
         }
+        let bound = bounds[number]
         if let bound, now > bound.time {
             problem = "\(operations[bound.operation].name) has not started by \(bound.time)"
         }
@@ -199,8 +221,9 @@ struct PlacementChecker {
         guard bound?.operation != first, !operations[first].resources.isEmpty else { return }
         let times = candidates.compactMap { worker in
             running[worker].map(\.end).filter { fits(first, on: worker, at: $0) }.min()
-        }
-        bound = times.min().map { (first, $0) }
+        }.sorted()
+        // Each of the other queues may keep one worker.
+        bounds[number] = times.dropFirst(bounds.count - 1).first.map { (first, $0) }
     }
 
     /// The workers that could run it if they had nothing else to do.

@@ -165,13 +165,76 @@ struct ResourceTests {
     @Test func `a large operation keeps its worker when others run longer than expected`() throws {
         var bench = SchedulerBench(Self.patient)
         for _ in 0..<2 { bench.join(slots: 8, offer: offer([.cpus(2)])) }
-        try bench.submit((0..<2).map { needing("s\($0)", [.cpus(2)], lasting: 1) })
+        try bench.submit((0..<4).map { needing("s\($0)", [.cpus(1)], lasting: 1) })
         try bench.submit([needing("large", [.cpus(2)], lasting: 1)])
-        try bench.submit((2..<9).map { needing("s\($0)", [.cpus(1)], lasting: 1) })
+        try bench.submit((4..<9).map { needing("s\($0)", [.cpus(1)], lasting: 1) })
         bench.advance(by: .seconds(60))
+        let all = (0..<4).map { "s\($0)" }
+        let kept = all.filter { bench.attempt($0).worker == 0 }
+        let other = all.filter { bench.attempt($0).worker == 1 }
 
-        bench.finish("s1")
-        #expect(bench.granted.contains("large"))
+        bench.finish(other[0])
+        #expect(bench.granted.last == "s4")
+        #expect(bench.attempt("s4").worker == 1)
+        bench.finish(kept[0])
+        #expect(bench.granted.last == "s4")
+        bench.finish(other[1])
+        #expect(bench.granted.last == "s5")
+        #expect(bench.attempt("s5").worker == 1)
+        bench.finish(kept[1])
+        #expect(bench.granted.last == "large")
+        #expect(bench.attempt("large").worker == 0)
+    }
+
+    @Test func `a queue that is served first takes nothing that is kept for another`() throws {
+        var bench = SchedulerBench(Self.patient)
+        bench.join(slots: 10, offer: offer([], [WorkerLabel("zone", "a")]))
+        bench.join(slots: 8, offer: offer([.cpus(4)]))
+        func small(_ number: Int) -> OperationDescription {
+            var small = needing("s\(number)", [.cpus(1)], lasting: 10)
+            small.queue = "small"
+            return small
+        }
+        // The queue of the large operation holds more slots than the other one ever does.
+        try bench.submit((0..<10).map { needing("l\($0)", [], [.equals("zone", "a")]) })
+        try bench.submit((0..<4).map(small))
+        try bench.submit([needing("large", [.cpus(4)], lasting: 10)])
+        try bench.submit((4..<20).map(small))
+        bench.drain()
+        bench.advance(by: .seconds(5))
+
+        for number in 0..<3 { bench.finish("s\(number)") }
+        #expect(bench.granted.isEmpty)
+        bench.finish("s3")
+        #expect(bench.granted == ["large"])
+    }
+
+    @Test func `the last place of a queue is for the first in line`() throws {
+        var bench = SchedulerBench(Self.patient)
+        bench.join(slots: 8, offer: offer([.cpus(4)]))
+        bench.join(slots: 8, offer: offer([], [WorkerLabel("zone", "a")]))
+        let queue = QueueSettings(name: "default", maxConcurrentOperationCount: 2)
+        try bench.submit(
+            [
+                needing("first", [.cpus(4)], lasting: 10), needing("large", [.cpus(4)], lasting: 1),
+                needing("l0", [], lasting: 10, [.equals("zone", "a")]),
+            ],
+            queues: [queue]
+        )
+
+        #expect(bench.granted == ["first"])
+        #expect(bench.explain("l0") == [.behind(bench.id("large"))])
+        bench.finish("first")
+        #expect(bench.granted == ["first", "large", "l0"])
+    }
+
+    @Test func `a worker with more resources is the last, before anybody asks for those`() throws {
+        var bench = SchedulerBench(Self.patient)
+        bench.join(slots: 4, offer: offer([.cpus(4), .gpus(1)]))
+        let plain = bench.join(slots: 4, offer: offer([.cpus(8)]))
+        try bench.submit([needing("a", [.cpus(4)])])
+
+        #expect(bench.attempt("a").worker == plain)
     }
 
     @Test func `what no worker could ever run holds up nothing`() throws {
@@ -207,9 +270,16 @@ struct ResourceTests {
         #expect(bench.granted == ["parent", "cpus", "gpu"])
         bench.drive(.queueLimitSet(queue: "gated", maximum: 1))
         bench.finish("gate")
-        #expect(bench.explain("parent") == [.awaitsSlot(of: Incarnation(rawValue: 1))])
+        func short(_ resource: String, _ needed: Int) -> Scheduler.Reason {
+            let worker = Incarnation(rawValue: 1)
+            return .resourcesTaken(
+                [.init(worker: worker, resource: resource, needed: needed, left: 0)],
+                more: 0
+            )
+        }
+        #expect(bench.explain("parent") == [short("cpus", 2_000)])
         bench.finish("cpus")
-        #expect(bench.explain("parent") == [.awaitsSlot(of: Incarnation(rawValue: 1))])
+        #expect(bench.explain("parent") == [short("gpus", 1)])
         bench.finish("gpu")
         #expect(bench.explain("parent").isEmpty)
     }

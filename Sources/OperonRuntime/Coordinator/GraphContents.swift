@@ -151,7 +151,8 @@ struct GraphContents: Sendable {
         let adding = operations[Int(parent)]
         guard adding.work.kind == Work.forEachKind else { return nil }
         let group = operations[next]
-        guard group.work == .nothing,
+        // What it added itself is an element, and no group.
+        guard group.work == .nothing, parents[UInt32(next)] != parent,
             group.dependencies.contains(where: { $0.name == adding.name })
         else { return nil }
         return UInt32(next)
