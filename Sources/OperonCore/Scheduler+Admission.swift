@@ -67,7 +67,7 @@ extension Scheduler {
 
     /// Whether some worker may have room, or some ready operation needs none.
     var mayStartSomething: Bool {
-        if isConnected, workers.contains(where: mayHaveRoom) { return true }
+        if isConnected, workers.indices.contains(where: mayHaveRoom) { return true }
         return ready.external.contains { !ready[$0].heap.isEmpty && mayServe(ready[$0].queue) }
     }
 
@@ -101,12 +101,20 @@ extension Scheduler {
     ) -> (lane: Int, worker: Int?)? {
         var place = 0
         var mayReserve = true
+        let hasFreeSlot =
+            demands.usedCount == 0
+            || workers.indices.contains { workers[$0].room.freeSlots > 0 && mayHaveRoom($0) }
         while place < ready.lanes(of: queue).count {
             let lane = ready.lanes(of: queue)[place]
             visitCount += 1
             if ready[lane].blockedIn == admissions {
                 // It has reserved a worker before, if it could.
                 if hasReservation(ready[lane].head?.operation) { mayReserve = false }
+                place += 1
+                continue
+            }
+            // What asks for amounts is never read ahead.
+            if !mayReserve, !hasFreeSlot, !demands[ready[lane].demand].isBare {
                 place += 1
                 continue
             }
@@ -196,17 +204,26 @@ extension Scheduler {
         return nil
     }
 
-    /// Whether the worker could take the shortest possible operation.
-    func mayHaveRoom(_ worker: WorkerState) -> Bool {
-        worker.takesWork && worker.claim?.isOfHello != true && isWithinReach(worker)
-            && worker.room.hasRoom(for: estimateMinimum, readAhead)
+    /// Whether the worker of this index could take the shortest possible operation. Asked for each
+    /// admission and worker, so it copies no worker.
+    func mayHaveRoom(_ worker: Int) -> Bool {
+        workers[worker].takesWork && workers[worker].claim?.isOfHello != true
+            && workers[worker].room.hasRoom(for: estimateMinimum, readAhead)
+            && isWithinReach(
+                heardAt: workers[worker].heardAt,
+                isReturned: workers[worker].isReturned
+            )
     }
 
     /// Whether a message to the worker will probably arrive. A worker out of reach gets nothing
     /// until it is heard again; only its lease decides about what it holds.
     func isWithinReach(_ worker: WorkerState) -> Bool {
+        isWithinReach(heardAt: worker.heardAt, isReturned: worker.isReturned)
+    }
+
+    private func isWithinReach(heardAt: Timestamp, isReturned: Bool) -> Bool {
         guard configuration.violation != .placesOnSilent else { return true }
-        return !worker.isReturned && lastEventAt - worker.heardAt <= configuration.beat * 2
+        return !isReturned && lastEventAt - heardAt <= configuration.beat * 2
     }
 
     /// The broker returned a message to a worker: nothing consumes at that address.

@@ -114,7 +114,7 @@ extension Scheduler {
             if case .rate(scope) = $0.kind { $0.time == next } else { false }
         }
         let isNeeded =
-            isConnected && workers.contains(where: mayHaveRoom)
+            isConnected && workers.indices.contains(where: mayHaveRoom)
             || graphs.rule(of: operation).isExternal
         // What is not in its lane is looked at again when it comes back there.
         return next > lastEventAt

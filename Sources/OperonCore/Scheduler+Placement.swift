@@ -25,7 +25,7 @@ extension Scheduler {
     ) -> Int? {
         var best: Int?
         var mostRoom = Int.min
-        for index in workers.indices where mayHaveRoom(workers[index]) {
+        for index in workers.indices where mayHaveRoom(index) {
             let room = workers[index].room.freeSlots
             guard room >= mostRoom, workers[index].accepts(demand),
                 workers[index].room.hasRoom(for: demand.estimate, readAhead),
@@ -47,7 +47,7 @@ extension Scheduler {
         var best: (worker: Int, waste: (foreign: Int, left: Int))?
         for index in workers.indices {
             guard fits(needs, on: index), workers[index].accepts(demand),
-                mayHaveRoom(workers[index]),
+                mayHaveRoom(index),
                 !reserved || reservations.isEmpty || isLet(operation, demand, to: index)
             else { continue }
             let waste = waste(of: needs, on: index)

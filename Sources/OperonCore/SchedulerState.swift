@@ -59,7 +59,8 @@ struct GraphState: Sendable {
     /// When the timer for `idleness` is due. The timer may have been set for an earlier idleness.
     var idleTimer: Timestamp?
     var suspension: Suspension?
-    var isSuspended: Bool { suspension != nil }
+    // Read for each operation that is admitted: a call would copy all of it.
+    var isSuspended: Bool { @inline(__always) get { suspension != nil } }
     var isCancelled = false
     var cancelReason = ""
     var counts: [Int] = [0, 0, 0, 0]
