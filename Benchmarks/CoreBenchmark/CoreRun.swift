@@ -19,6 +19,7 @@ struct CoreRun {
         slots: Int,
         queues: Int,
         demands: Int,
+        cpus: Int?,
         batch: Int
     ) {
         self.shape = shape
@@ -26,7 +27,7 @@ struct CoreRun {
         self.queues = queues
         self.demands = demands
         self.batch = batch
-        cluster = InstantCluster(workers: workers, slots: slots, batch: batch)
+        cluster = InstantCluster(workers: workers, slots: slots, cpus: cpus, batch: batch)
     }
 
     /// The line to print.

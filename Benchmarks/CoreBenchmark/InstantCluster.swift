@@ -6,6 +6,8 @@ import OperonTestKit
 /// events are numbered, and travel in batches.
 struct InstantCluster {
     let slots: Int
+    /// Thousandths of a processor.
+    private let offered: Int
     private let batch: Int
     private var scheduler: Scheduler
     private var effects = Scheduler.Effects()
@@ -27,8 +29,10 @@ struct InstantCluster {
 
     var workerCount: Int { workers.count }
 
-    init(workers count: Int, slots: Int, batch: Int) {
+    init(workers count: Int, slots: Int, cpus: Int?, batch: Int) {
         self.slots = slots
+        // Without a number, slots bound what runs.
+        offered = cpus.map { $0 * ResourceAmount.cpuUnit } ?? ResourceAmount.amountMax
         self.batch = batch
         var configuration = Scheduler.Configuration()
         configuration.operationsPerMessage = batch
@@ -114,8 +118,7 @@ struct InstantCluster {
             lastEvent: 0,
             isDraining: false
         )
-        // Its slots bound what runs, not this.
-        hello.offer.resources["cpus"] = ResourceAmount.amountMax
+        hello.offer.resources["cpus"] = offered
         send(.hello(hello), from: index)
     }
 

@@ -31,8 +31,23 @@ struct CoreBenchmark: ParsableCommand {
     @Option(help: "Demand classes over which the operations are spread; 0: they ask for nothing.")
     var demands = 0
 
+    @Option(
+        help: """
+            Processors that each worker offers; without it, more than all slots need. Demand class \
+            N asks for N processors.
+            """
+    )
+    var cpus: Int?
+
     @Option(help: "Operations in a dispatch, and events in a message, at most.")
     var batch = 64
+
+    func validate() throws {
+        guard let cpus else { return }
+        guard cpus >= max(1, demands), cpus <= 1_000_000 else {
+            throw ValidationError("--cpus must be from the number of demand classes to 1000000")
+        }
+    }
 
     func run() throws {
         for size in sizes {
@@ -48,6 +63,7 @@ struct CoreBenchmark: ParsableCommand {
                 slots: slots,
                 queues: queues,
                 demands: demands,
+                cpus: cpus,
                 batch: batch
             )
             print(try run.measure())
