@@ -110,6 +110,22 @@ import Testing
         #expect(last == window)
     }
 
+    @Test func `a graph has its limit of demand classes, however often it is added to`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.demands = 3
+        var bench = SchedulerBench(configuration)
+        func asking(_ name: String, _ count: Int) -> OperationDescription {
+            .nothing(name) { $0.resources = [.gpus(count)] }
+        }
+        let graph = try bench.submit([asking("a", 1), asking("b", 2)], open: true)
+        try bench.add([asking("c", 3), asking("d", 1)], to: graph)
+
+        #expect(throws: Refusal.limitExceeded(limit: .demands, value: 4, maximum: 3)) {
+            try bench.add([asking("e", 4)], to: graph)
+        }
+        try bench.add([asking("f", 2)], to: graph)
+    }
+
     @Test func `the limits are those of the design`() {
         let limits = Limits()
         #expect(limits.operationsPerGraph == 1 << 20)

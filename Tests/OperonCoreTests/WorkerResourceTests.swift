@@ -134,4 +134,32 @@ struct WorkerResourceTests {
 
         #expect(bench.effects.started == [1, 3])
     }
+
+    @Test func `who waits for its graphics processors holds up nobody who needs none`() throws {
+        var bench = Self.bench([.gpus(2)], gpus: ["0", "1"])
+        bench.dispatch([1]) { $0.resources = [.gpus(1)] }
+        bench.dispatch([2])
+        bench.drive(.asked(1, WorkerBench.held(1).attempt, .wait(["a"])))
+        bench.drive(.asked(2, WorkerBench.held(2).attempt, .wait(["a"])))
+        bench.dispatch([3]) { $0.resources = [.gpus(1)] }
+        #expect(allocations(bench)[3]?.gpus == ["0"])
+        bench.drain()
+        bench.advance(by: .seconds(2))
+        let open = bench.drain().messages.lazy.compactMap { message -> [OpenRequest]? in
+            guard case .beat(let beat) = message.envelope.body else { return nil }
+            return beat.open
+        }.first
+
+        for request in try #require(open) {
+            let ended = Verdict(
+                number: request.number,
+                event: request.event,
+                content: .ended([.succeeded])
+            )
+            bench.say(.control(Control(acknowledged: 0, verdicts: [ended])))
+        }
+        #expect(bench.effects.answers.map(\.number) == [2])
+        bench.end(3)
+        #expect(bench.effects.answers.map(\.number) == [2, 1])
+    }
 }
