@@ -118,6 +118,21 @@ import Testing
         operation.resources = much.resources
         let graph = GraphDescription(name: "g", operations: [operation])
         await #expect(throws: refusal) { try await cluster.submit(graph) }
+        // No control group holds a command to its processors here.
+        var held = OperationDescription(
+            name: "held",
+            work: .command(CommandDescription(arguments: ["true"]))
+        )
+        held.resources = [.cpus(0.001)]
+        held.enforcesResources = true
+        let unheld = Refusal.invalid(
+            field: "resources or workers of “held”",
+            why: "this process can never run it: enforce needs a worker that was started with "
+                + "--control-group"
+        )
+        await #expect(throws: unheld) {
+            try await cluster.submit(GraphDescription(name: "h", operations: [held]))
+        }
         let outer = try await queue.addOperation(Adding(amount: 2))
         #expect(try await outer.value == "\(refusal)")
         // It can run the next one.

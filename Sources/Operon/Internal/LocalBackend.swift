@@ -267,13 +267,8 @@ final class KindRegistry: Sendable {
     /// Refuses an operation that this worker could never run: no other one can join. Amounts and
     /// names that are wrong are left for the coordinator to refuse.
     func check(_ operation: OperationDescription, _ name: String) throws(Refusal) {
-        guard !operation.resources.isEmpty || !operation.workers.isEmpty,
-            !operation.work.isExternal
-        else { return }
-        let demand = ResourceDemand(
-            resources: operation.resources,
-            requirements: operation.workers
-        )
+        let demand = ResourceDemand(operation)
+        guard !demand.isEmpty, !operation.work.isExternal else { return }
         guard demand.isValid(Limits()), !demand.isMet(by: offer) else { return }
         let lacking = demand.lacking(nearestOf: [offer]) ?? ""
         throw .invalid(
