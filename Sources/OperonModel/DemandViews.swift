@@ -58,6 +58,8 @@ package struct DemandView: Hashable, Sendable, Codable {
     /// What the labels of its worker must be, as Kubernetes writes label selectors; empty:
     /// anything.
     package var workers: String
+    /// Whether their worker must hold them to their processors and memory; `nil`: no.
+    package var enforce: Bool?
     package var ready: Int
     /// Operations that are dispatched or executing.
     package var inFlight: Int
@@ -73,6 +75,7 @@ package struct DemandView: Hashable, Sendable, Codable {
         }
         resources = Dictionary(amounts) { first, _ in first }
         workers = demand.selector
+        enforce = demand.isEnforced ? true : nil
         self.ready = ready
         self.inFlight = inFlight
         self.unrunnable = unrunnable

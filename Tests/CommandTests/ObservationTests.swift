@@ -11,6 +11,9 @@ import Testing
           b: { run: 'echo "$TRACEPARENT" > trace.b; false', dependencies: [a] }
         """
 
+    private static let plainDemandReady =
+        #"operon_demand_ready{enforce="false",resources="",workers=""}"#
+
     @Test func `metrics count outcomes and measure runs and commits`() async throws {
         try await Workspace.run { workspace in
             let up = try await Up(workspace)
@@ -26,7 +29,7 @@ import Testing
             #expect(lines.contains("operon_dispatch_seconds_count 2"))
             #expect(lines.contains("operon_operations{state=\"executing\"} 0"))
             #expect(lines.contains("operon_queue_ready{queue=\"default\"} 0"))
-            #expect(lines.contains("operon_demand_ready{resources=\"\",workers=\"\"} 0"))
+            #expect(lines.contains(Self.plainDemandReady + " 0"))
             #expect(lines.contains("# TYPE operon_resource_free gauge"))
             let memory = lines.first { $0.hasPrefix("operon_resource_offered{resource=\"memory") }
             #expect(memory?.hasSuffix("} 0") == false)

@@ -41,6 +41,7 @@ import Testing
             #expect(listed + others == 1_300)
         }
     }
+
     @Test func `different demands have different series, and long ones are added up`()
         async throws
     {
@@ -70,10 +71,42 @@ import Testing
             let used = ready.values.filter { $0.value > 0 }.map { $0.dimensions.map(\.1) }
             #expect(used.count == requirements.count - 2)
             #expect(Set(used).count == used.count)
-            #expect(used.contains(["a=1", "a in (b,c)"]))
-            #expect(used.contains(["a=1", "a=\"b,c\""]))
+            #expect(used.contains(["a=1", "a in (b,c)", "false"]))
+            #expect(used.contains(["a=1", "a=\"b,c\"", "false"]))
             let others = families.first { $0.label == "operon_other_demands_ready" }
             #expect(others?.values.first?.value == 2)
+        }
+    }
+
+    @Test func `demands that differ only in whether they are enforced have series of their own`()
+        async throws
+    {
+        let command = Work.command(CommandDescription(arguments: ["x"]))
+        try await ManualCluster.run(nil, isConnected: false) { cluster in
+            let operations = (0..<8).map { number in
+                var operation = OperationDescription(name: "o\(number)", work: command)
+                operation.resources = [.cpus(2)]
+                operation.enforcesResources = number < 3
+                return operation
+            }
+            let graph = GraphDescription(name: "both", operations: operations)
+            _ = try await cluster.client.submit(Submission(graph: graph))
+
+            let families = await cluster.service.refreshMeters().families
+            let ready = families.first { $0.label == "operon_demand_ready" }?.values ?? []
+            let lines = ready.filter { $0.value > 0 }.map { series in
+                let labels = series.dimensions.map { "\($0.0)=\($0.1)" }
+                return "\(labels.joined(separator: ";")) \(series.value)"
+            }
+            #expect(
+                lines == [
+                    "resources=cpus=2;workers=;enforce=false 5.0",
+                    "resources=cpus=2;workers=;enforce=true 3.0",
+                ]
+            )
+            let demands = try await cluster.client.status().demands ?? []
+            let areEnforced = demands.map { $0.enforce == true }
+            #expect(areEnforced == [false, true])
         }
     }
 

@@ -75,9 +75,10 @@ package struct ScrapedMeters: Sendable {
     private var demandFamilies: [Family] {
         let rows = demands.map { status in
             let (resources, workers) = (status.demand.resourceText, status.demand.selector)
+            let enforce = String(status.demand.isEnforced)
             return Row(
-                name: resources + " " + workers,
-                dimensions: [("resources", resources), ("workers", workers)],
+                name: "\(resources) \(workers) \(enforce)",
+                dimensions: [("resources", resources), ("workers", workers), ("enforce", enforce)],
                 ready: status.ready,
                 inFlight: status.inFlight
             )
