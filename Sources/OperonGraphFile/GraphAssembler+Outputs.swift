@@ -23,9 +23,10 @@ extension GraphAssembler {
     private static let addingSuffix = ".forEach"
     /// Fields of which a reader cannot tell whether they are right before it has the values.
     private static let unreadable: Set<String> = [
-        OperationKey.cancelSiblings.name, OperationKey.deadline.name, OperationKey.inFlight.name,
-        OperationKey.memory.name, OperationKey.notBefore.name, OperationKey.priority.name,
-        OperationKey.qualityOfService.name, OperationKey.queue.name, OperationKey.skip.name,
+        OperationKey.cancelSiblings.name, OperationKey.deadline.name, OperationKey.enforce.name,
+        OperationKey.inFlight.name, OperationKey.memory.name, OperationKey.notBefore.name,
+        OperationKey.priority.name, OperationKey.qualityOfService.name, OperationKey.queue.name,
+        OperationKey.skip.name, OperationKey.workers.name,
     ]
 
     /// The field `forEach`, if it names an output.
@@ -186,6 +187,12 @@ extension GraphAssembler {
                     "the dependencies of an operation that is repeated for an output have none of"
                         + " its variables; to depend on an element of another operation that is"
                         + " repeated for the same output, write “NAME[*]”"
+                )
+            } else if hasReference, entry.key == OperationKey.external.name {
+                // Without it, there would be nothing to do.
+                let isExternal = Node(.bool(text: "true"), at: entry.value.position)
+                readable.append(
+                    Node.Entry(key: entry.key, keyPosition: entry.keyPosition, value: isExternal)
                 )
             } else if !hasReference || !Self.unreadable.contains(entry.key) {
                 readable.append(entry)

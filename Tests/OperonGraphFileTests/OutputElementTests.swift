@@ -1,7 +1,8 @@
-import OperonGraphFile
 import OperonModel
 import OperonPorts
 import Testing
+
+@testable import OperonGraphFile
 
 /// Operations that are repeated for the output of another one: what the file becomes, and what an
 /// output then adds.
@@ -148,6 +149,69 @@ import Testing
     ])
     func `an output is a list or a range`(output: String, values: [String]) throws {
         #expect(try elements(Self.simple, output).map(\.name) == values.map { "r[\($0)]" })
+    }
+
+    /// Fields of an element that is right with these values, by key; `nil`: a variable cannot be
+    /// in it.
+    private static func fields(with key: OperationKey) -> (fields: String, values: [String])? {
+        let item = "${item}"
+        return switch key {
+        case .name, .forEach, .matrix, .dependencies: nil
+        case .description: ("run: x, description: 'The \(item)'", ["first"])
+        case .run: ("run: 'x \(item)'", ["first"])
+        case .command: ("command: ['\(item)', '\(item)']", ["first"])
+        case .operation: ("operation: '\(item)'", ["Resize"])
+        case .wait: ("wait: '\(item)'", ["5m"])
+        case .external: ("external: '\(item)'", ["true"])
+        case .input: ("operation: x, input: { size: ['\(item)'] }", ["large"])
+        case .version: ("operation: x, version: '\(item)'", ["2"])
+        case .cancelSiblings: ("run: x, cancelSiblings: '\(item)'", ["true", "false"])
+        case .queue: ("run: x, queue: '\(item)'", ["fast"])
+        case .priority: ("run: x, priority: '\(item)'", ["high", "low"])
+        case .qualityOfService: ("run: x, qualityOfService: '\(item)'", ["utility"])
+        case .timeout: ("run: x, timeout: '\(item)'", ["5m"])
+        case .retry: ("run: x, retry: { limit: '\(item)', delay: '\(item)s' }", ["2"])
+        case .expectedDuration: ("run: x, expectedDuration: '\(item)'", ["5m"])
+        case .exclusive: ("run: x, exclusive: '\(item)'", ["disk"])
+        case .inFlight: ("run: x, inFlight: { group: '\(item)', limit: 2 }", ["few"])
+        case .delay: ("run: x, delay: '\(item)'", ["5m"])
+        case .notBefore: ("run: x, notBefore: '\(item)'", ["2030-01-01T00:00:00Z"])
+        case .deadline: ("run: x, deadline: '\(item)'", ["2030-01-01T00:00:00Z"])
+        case .resources:
+            ("run: x, resources: { memory: '\(item)GiB', cpus: '\(item)', '\(item)': 1 }", ["2"])
+        case .workers:
+            ("run: x, workers: { zone: a, disk: { exists: '\(item)' } }", ["true", "false"])
+        case .enforce: ("run: x, resources: { cpus: 1 }, enforce: '\(item)'", ["true", "false"])
+        case .environment: ("run: x, environment: { N: '\(item)' }", ["first"])
+        case .inheritEnvironment: ("run: x, inheritEnvironment: ['\(item)']", ["EDITOR"])
+        case .directory: ("run: x, directory: '\(item)'", ["in"])
+        case .grace: ("run: x, grace: '\(item)'", ["5m"])
+        case .memory: ("run: x, memory: '\(item)'", ["1GiB"])
+        case .cpuTime: ("run: x, cpuTime: '\(item)'", ["5m"])
+        case .produces: ("run: x, produces: ['\(item).png']", ["a"])
+        case .consumes: ("run: x, consumes: ['\(item).png']", ["a"])
+        case .skip: ("run: x, produces: [a], skip: '\(item)'", ["upToDate"])
+        }
+    }
+
+    @Test(arguments: OperationKey.allCases)
+    func `a variable can be in each field, as in a file with the list in it`(
+        key: OperationKey
+    ) throws {
+        guard let (fields, values) = Self.fields(with: key) else { return }
+        let text = """
+            operations:
+              list: { run: x }
+              r: { \(fields), forEach: VALUES }
+            """
+        let isText = ![.external, .cancelSiblings, .workers, .enforce, .version, .retry]
+            .contains(key)
+        let list = values.map { isText ? "\"\($0)\"" : $0 }
+        let output = "[" + list.joined(separator: ", ") + "]"
+        let added = try elements(text.replacing("VALUES", with: "{ output: list }"), output)
+        let spelledOut = try read(text.replacing("VALUES", with: output))
+        #expect(added == spelledOut.operations.filter { $0.name.hasPrefix("r[") })
+        #expect(added.map(\.name) == values.map { "r[\($0)]" })
     }
 
     @Test func `elements depend on those of another operation for the same output`() throws {
