@@ -273,6 +273,7 @@ extension GraphAssembler {
             let own = rest.first.flatMap { $0.value.elements.contains(index) ? $0.key : nil }
             let name = operations[index].name
             let position = written.operations[index]
+            if !adding.isEmpty { try checkName(name, at: position) }
             if let repetition = adding[index] {
                 let positions = try resolveElements(of: repetition, at: index, written)
                 sourceMap.append(position, dependencies: positions)

@@ -293,6 +293,23 @@ extension GraphAssembler {
         operations[index].work = .registered(kind: Work.forEachKind, input: Payload(bytes: bytes))
     }
 
+    /// Reports a name that an element of an output may get: they belong to these elements alone.
+    mutating func checkName(_ name: String, at position: Position) throws(Stop) {
+        guard name.utf8.last == UInt8(ascii: "]") else { return }
+        for bracket in name.indices where name[bracket] == "[" {
+            let target = String(name[..<bracket])
+            guard let output = groups[target]?.output else { continue }
+            return try reader.fields.log.report(
+                .invalidValue,
+                at: position,
+                name,
+                "\(name.quoted) is a name for an element of \(target.quoted), whose elements are"
+                    + " not known before \(output.quoted) has left its output; rename this"
+                    + " operation"
+            )
+        }
+    }
+
     /// Reports an output that no operation of this file can leave.
     private mutating func checkOutput(of repetition: OutputRepetition) throws(Stop) {
         let name = repetition.output

@@ -66,6 +66,23 @@ import Testing
         }
     }
 
+    @Test func `an element that no graph may have fails what adds the elements, and adds nothing`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                Self.graph("echo [false,true] > $OPERON_OUTPUT", "    enforce: ${item}")
+            )
+            let ended = try await workspace.operon(["run", file])
+            #expect(ended.end == .exit(1), "\(ended.errors)")
+            let why = "enforce of “render[true]”: its resources have neither cpus nor memory"
+            #expect(ended.errors.contains(why), "\(ended.errors)")
+            #expect(ended.errors.contains("4 operations:"), "\(ended.errors)")
+            #expect(!Self.isThere("ledger", workspace))
+        }
+    }
+
     @Test func `no elements are a success`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write("graph.yaml", Self.graph("echo [] > $OPERON_OUTPUT"))

@@ -22,11 +22,7 @@ struct ElementAddition: Sendable {
 
     private func run(_ invocation: Invocation) async -> InvocationEnd {
         do throws(OutputElementError) {
-            let inputs = invocation.operation.inputs
-            let elements = try reader.elements(of: invocation.input) {
-                name throws(OutputElementError) in
-                try Self.output(of: name, in: inputs)
-            }
+            let elements = try await elements(of: invocation).get()
             // Everything is made once before anything is added, so that an output that is wrong
             // somewhere adds nothing. The operations of a large graph are not kept meanwhile.
             if let end = try await send(elements, of: invocation, adds: false) { return end }
@@ -36,6 +32,35 @@ struct ElementAddition: Sendable {
             return .returned(.empty)
         } catch {
             return Self.failed(error.message)
+        }
+    }
+
+    /// Reads the output on a thread of its own: parsing a mebibyte and comparing all labels takes
+    /// longer than a cooperative thread may be held. There are no more such threads than slots.
+    private func elements(
+        of invocation: Invocation
+    ) async -> Result<any OutputElements, OutputElementError> {
+        let reader = reader
+        let inputs = invocation.operation.inputs
+        let input = invocation.input
+        @Sendable func read() -> Result<any OutputElements, OutputElementError> {
+            do throws(OutputElementError) {
+                return .success(
+                    try reader.elements(of: input) { name throws(OutputElementError) in
+                        try Self.output(of: name, in: inputs)
+                    }
+                )
+            } catch {
+                return .failure(error)
+            }
+        }
+        return await withCheckedContinuation { continuation in
+            do throws(SystemError) {
+                try OwnThread.start("operon-elements") { continuation.resume(returning: read()) }
+            } catch {
+                // The system has no thread left: it is done here.
+                continuation.resume(returning: read())
+            }
         }
     }
 
@@ -55,7 +80,8 @@ struct ElementAddition: Sendable {
         return input?.output
     }
 
-    /// Makes all operations, and adds them or not. Returns how the attempt ends if it cannot go on.
+    /// Makes all operations, and checks them or adds them. Returns how the attempt ends if it
+    /// cannot go on.
     private func send(
         _ elements: any OutputElements,
         of invocation: Invocation,
@@ -66,8 +92,22 @@ struct ElementAddition: Sendable {
             if invocation.isCancelled() { return .stopped }
             let piece = try elements.next(atMost: Self.pieceMax)
             guard !piece.isEmpty else { return nil }
-            if adds, let end = await add(piece[...], of: invocation) { return end }
+            if adds {
+                if let end = await add(piece[...], of: invocation) { return end }
+            } else if let refusal = refusal(of: piece) {
+                return Self.failed("\(refusal)")
+            }
             await Task.yield()
+        }
+    }
+
+    /// What a coordinator would say to these operations in any graph.
+    private func refusal(of operations: [OperationDescription]) -> Refusal? {
+        do throws(Refusal) {
+            try GraphDescription(name: "elements", operations: operations).check(limits)
+            return nil
+        } catch {
+            return error
         }
     }
 
