@@ -64,6 +64,74 @@ import Testing
     }
 
     @Test(arguments: [
+        ("resources: { licences: 2 }", "--resources"), ("workers: { zone: a }", "--label"),
+        ("resources: { cpus: 0.001 }, enforce: true", "--control-group"),
+        ("resources: { licences: 2 }, workers: { zone: a }", "--resources and --label"),
+    ])
+    func `a refusal names the options that offer what is missing`(
+        fields: String,
+        options: String
+    ) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                "operations: { a: { run: x, \(fields) } }"
+            )
+
+            let ended = try await workspace.operon(["run", file, "--local"])
+
+            #expect(ended.end == .exit(1))
+            #expect(
+                ended.errors.contains("Offer it with \(options), or run with --broker"),
+                "\(ended.errors)"
+            )
+        }
+    }
+
+    @Test(arguments: ["text", "quiet"])
+    func `a run ends when only added operations are left that can never run`(
+        output: String
+    ) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  list: { run: 'echo "[1, 2, 3, 4]" > $OPERON_OUTPUT' }
+                  render:
+                    run: touch rendered
+                    forEach: { output: list }
+                    resources: { licences: 2 }
+                  # It is not given up for them, nor is what waits for a time.
+                  other:
+                    run: test $OPERON_ATTEMPT = 2 && touch other
+                    retry: { limit: 1, delay: 4s }
+                """
+            )
+
+            let run = ["run", file, "--local", "--output", output, "--store", "run.db"]
+            let none = try await workspace.operon(run)
+
+            #expect(none.end == .exit(1), "\(none.errors)")
+            #expect(
+                none.errors.contains(
+                    "error: “render[1]”, “render[2]”, “render[3]” and 1 more can never run here: "
+                        + "licences: 2 needed, none offered. The run was ended, because nothing "
+                        + "else can run. Offer it with --resources, or run with --broker"
+                ),
+                "\(none.errors)"
+            )
+            #expect(FileManager.default.fileExists(atPath: workspace.path("other")))
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("rendered")))
+
+            let more = try await workspace.operon(run + ["--resume", "--resources", "licences=2"])
+
+            #expect(more.end == .exit(0), "\(more.errors)")
+            #expect(FileManager.default.fileExists(atPath: workspace.path("rendered")))
+        }
+    }
+
+    @Test(arguments: [
         (["--resources", "gpus=x"], "gpus=x: gpus must be a whole number from 1"),
         (["--resources", "cpus=2,cpus=3"], "cpus is there twice"),
         (["--resources", "cpus"], "“cpus” must have the form NAME=AMOUNT"),

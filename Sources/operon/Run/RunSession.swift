@@ -118,41 +118,12 @@ struct RunSession {
         worker.resources = options.resources
         worker.labels = options.labels
         worker.controlGroups = options.controlGroups
-        try checkDemands(of: worker)
+        let offer = LocalOffer(worker)
+        try offer.check(graph)
         // In this process a message costs next to nothing, and a person watches.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }
-        return try await run { _ in try .inProcess(worker, logger: logger) }
+        return try await run(offer: offer) { _ in try .inProcess(worker, logger: logger) }
     }
-
-    /// No other worker can join, so an operation that the only one could never run would wait for
-    /// ever. The whole run is refused before anything starts.
-    private func checkDemands(of worker: WorkerHost.Configuration) throws {
-        var offer = Machine(environment: environment).offer(
-            resources: worker.resources,
-            labels: worker.labels
-        )
-        offer.enforces = worker.controlGroups != nil
-        let compiled = graph.compiled
-        let number = compiled.demands.indices.first { !compiled.demands[$0].isMet(by: offer) }
-        guard let number, let lacking = compiled.demands[number].lacking(nearestOf: [offer]) else {
-            return
-        }
-        let operations = graph.description.operations.indices.filter {
-            Int(compiled.policies[Int(compiled.policy[$0])].demand) == number
-        }
-        let named = operations.prefix(Self.unrunnableNamedMax)
-            .map { "“\(graph.description.operations[$0].name)”" }.joined(separator: ", ")
-        let more = operations.count - Self.unrunnableNamedMax
-        throw Failure(
-            ExitStatus.failed,
-            "\(named)\(more > 0 ? " and \(more) more" : "") can never run here: \(lacking). "
-                + "Nothing was started. Offer it with --resources or --label, or run with --broker "
-                + "on a worker that offers it."
-        )
-    }
-
-    /// The most operations that a refusal names.
-    private static let unrunnableNamedMax = 3
 
     private func runOnBroker(_ url: String) async throws -> Int32 {
         let broker = try BrokerConnection(url: url, prefix: options.prefix)
@@ -165,6 +136,7 @@ struct RunSession {
 
     private func run(
         attendance: Attendance? = nil,
+        offer: LocalOffer? = nil,
         link: (Epoch) throws -> CoordinatorHost.Link
     ) async throws -> Int32 {
         let host = try await CoordinatorHost.open(
@@ -179,7 +151,7 @@ struct RunSession {
         }
         let code: Result<Int32, any Error>
         do {
-            code = .success(try await finish(try await serve(host)))
+            code = .success(try await finish(try await serve(host, offer)))
         } catch {
             code = .failure(error)
         }
@@ -225,6 +197,8 @@ struct RunSession {
     private struct Ending {
         /// The exit code of the signal that ended the run; `nil`: no signal ended it.
         var signal: Int32?
+        /// What can never run here, if that ended the run.
+        var deadEnd: String?
         /// Why the broker cannot be used any more, if that ended the run.
         var failure: PortError?
         /// What the store has not stored, if the run did not wait for it.
@@ -250,7 +224,7 @@ struct RunSession {
     }
 
     /// Serves until the graph is finished, a second signal arrives, or the transport gives up.
-    private func serve(_ host: CoordinatorHost) async throws -> Ending {
+    private func serve(_ host: CoordinatorHost, _ offer: LocalOffer?) async throws -> Ending {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let interruption = Interruption()
         return try await withThrowingTaskGroup(of: Void.self) { group in
@@ -260,6 +234,11 @@ struct RunSession {
                 for await signal in signals {
                     await interruption.received(signal, host.service, screen)
                 }
+            }
+            group.addTask {
+                guard let offer else { return }
+                let sentence = try await offer.waitForDeadEnd(host.service, growing)
+                await interruption.cameToDeadEnd(sentence, host.service, screen)
             }
             group.addTask {
                 guard let listener else { return }
@@ -283,6 +262,7 @@ struct RunSession {
             }
             ending.signal = await interruption.exitCode
             ending.unstored = await interruption.unstored
+            ending.deadEnd = await interruption.deadEnd
             return ending
         }
     }
@@ -467,6 +447,10 @@ struct RunSession {
         case .quiet: break
         }
         var code = ending.signal ?? listener?.exitCode ?? assembly.exitCode(signal: nil)
+        if let deadEnd = ending.deadEnd {
+            screen.print(["error: \(TerminalText.line(deadEnd))"])
+            code = ending.signal ?? ExitStatus.failed
+        }
         if let failure = ending.failure {
             screen.print([failure.message])
             code = listener?.failureCode ?? ExitStatus.of(failure)
@@ -522,6 +506,9 @@ private actor Interruption {
     /// What the store has not stored, if the run does not wait for it.
     private(set) var unstored: String?
 
+    /// What can never run here, if that ended the run.
+    private(set) var deadEnd: String?
+
     /// The exit code for the signal that arrived; `nil`: none did.
     var exitCode: Int32? {
         guard let signal else { return nil }
@@ -552,6 +539,17 @@ private actor Interruption {
     /// The reader of standard output has closed its end.
     func lostReader(_ coordinator: CoordinatorService, _ screen: RunScreen) async {
         await cancel(coordinator, screen, "nobody reads the output")
+    }
+
+    /// Nothing is left to run but what can never run here.
+    func cameToDeadEnd(
+        _ sentence: String,
+        _ coordinator: CoordinatorService,
+        _ screen: RunScreen
+    ) async {
+        guard signal == nil else { return }
+        deadEnd = sentence
+        await cancel(coordinator, screen, "it can never run here")
     }
 
     private func cancel(

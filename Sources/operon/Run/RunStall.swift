@@ -158,6 +158,10 @@ struct RunStall {
                 "\(waiting) in queue “\(queue)”, which no worker serves: start one with --queues."
             )
         case .noWorkerForDemand(let demand):
+            guard place == .broker else {
+                // If nothing else can run, the run ends, and says what to do.
+                return (.demand(demand), "“\(name)” can never run here: it needs \(demand.text).")
+            }
             return (
                 .demand(demand),
                 "“\(name)” waits for a worker that offers \(demand.text): start one that does."
