@@ -159,14 +159,23 @@ package struct RepeatedRow: Hashable, Sendable {
 package struct OperationFolding: Sendable {
     private var folding = ElementFolding()
     /// The rows so far. Those of elements whose group may still follow are among them.
-    package private(set) var rows: [OperationRow] = []
+    private var all: [OperationRow] = []
+    /// How many of them, from the first, belong to operations up to `after`.
+    private var hiddenCount = 0
+    /// The index up to which operations have no rows; `nil`: all have.
+    private let after: UInt32?
     /// The index of the last operation that was added.
     package private(set) var last: UInt32?
     /// The rows of the groups to which elements are added, by the number of the group. Only looked
     /// up.
     private var growing: [Int: Int] = [:]
 
-    package init() {}
+    /// - Parameter after: the index of the operation after which a list goes on. The operations up
+    ///   to it are added as well, so that those behind it are known as elements of their rows.
+    package init(after: UInt32? = nil) { self.after = after }
+
+    /// The rows behind `after`.
+    package var rows: ArraySlice<OperationRow> { all[hiddenCount...] }
 
     /// Whether elements of a row may still follow, however many rows there are.
     package var isGrowing: Bool { folding.isGrowing }
@@ -174,41 +183,66 @@ package struct OperationFolding: Sendable {
     package mutating func add(_ operation: OperationView) {
         last = operation.index
         switch folding.add(operation.name, kind: operation.kind) {
-        case nil: rows.append(.operation(operation))
+        case nil:
+            // Of what has no row, only what a group may follow is kept.
+            guard !isHidden(operation) || Self.mayGoIntoGroup(operation) else { return }
+            append(.operation(operation), of: operation)
         case .element(let number): add(operation, to: number)
         case .group(let number):
             let group = folding.groups[number]
             var row = RepeatedRow(group, operation)
-            let elements = rows.suffix(group.elements.count)
+            let elements = all.suffix(group.elements.count)
             for case .operation(let element) in elements { row.add(element) }
-            rows.removeLast(elements.count)
+            removeLast(elements.count)
             // Once it has added the elements, they are what there is to see.
-            if group.adding != nil, case .operation(let adding) = rows.last,
+            if group.adding != nil, case .operation(let adding) = all.last,
                 adding.outcome == .succeeded
             {
-                rows.removeLast()
+                removeLast(1)
             }
-            if group.adding != nil { growing[number] = rows.count }
-            rows.append(.repeated(row))
+            if group.adding != nil { growing[number] = all.count }
+            append(.repeated(row), of: operation)
         }
     }
 
+    private mutating func append(_ row: OperationRow, of operation: OperationView) {
+        if isHidden(operation) { hiddenCount += 1 }
+        all.append(row)
+    }
+
+    private func isHidden(_ operation: OperationView) -> Bool {
+        after.map { operation.index <= $0 } ?? false
+    }
+
+    private mutating func removeLast(_ count: Int) {
+        all.removeLast(count)
+        hiddenCount = min(hiddenCount, all.count)
+    }
+
     /// Counts an operation that follows the last row, if it is an element of one of the rows.
-    package mutating func addElement(_ operation: OperationView) {
-        guard let number = folding.group(ofAdded: operation.name) else { return }
+    /// Returns whether it is.
+    package mutating func addElement(_ operation: OperationView) -> Bool {
+        guard let number = folding.group(ofAdded: operation.name) else { return false }
         add(operation, to: number)
+        return true
     }
 
     private mutating func add(_ element: OperationView, to number: Int) {
-        guard let place = growing[number], case .repeated(var row) = rows[place] else { return }
+        guard let place = growing[number], case .repeated(var row) = all[place] else { return }
         row.add(element)
-        rows[place] = .repeated(row)
+        all[place] = .repeated(row)
     }
 
-    /// Whether the last operation may be an element whose group follows.
+    /// Whether the last operation may be one whose row the group that follows takes.
     package var isWithinGroup: Bool {
-        guard case .operation(let operation) = rows.last else { return false }
-        return operation.name.utf8.last == UInt8(ascii: "]")
+        guard case .operation(let operation) = all.last else { return false }
+        return Self.mayGoIntoGroup(operation)
+    }
+
+    /// Whether a group may follow the operation and take its row.
+    private static func mayGoIntoGroup(_ operation: OperationView) -> Bool {
+        operation.name.utf8.last == UInt8(ascii: "]")
+            || operation.kind == Work.forEachKind && operation.outcome == .succeeded
     }
 }
 

@@ -123,6 +123,13 @@ import Testing
             let listed = try await up.operon("operations", "sweep")
             #expect(listed.output.contains("3: 1 succeeded, 2 failed"), "\(listed.output)")
             #expect(!listed.output.contains("render[a]"), "\(listed.output)")
+            // No page lists the elements again one by one.
+            let first = try await up.operon("operations", "sweep", "--limit", "2")
+            #expect(first.output.contains("3: 1 succeeded, 2 failed"), "\(first.output)")
+            #expect(first.errors.contains("--after 2"), "\(first.errors)")
+            let second = try await up.operon("operations", "sweep", "--after", "2")
+            #expect(second.output.contains("/after"), "\(second.output)")
+            #expect(!second.output.contains("render["), "\(second.output)")
             let status = try await up.operon("status", "sweep")
             #expect(status.output.contains("render[*]"), "\(status.output)")
 

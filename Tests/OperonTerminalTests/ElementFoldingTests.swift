@@ -129,11 +129,13 @@ import Testing
             folding.add(Self.view(2, "z", .succeeded))
             if isAdded {
                 folding.add(Self.view(3, "r[1]", .failed))
-                folding.addElement(Self.view(4, "r[2]", nil))
-                folding.addElement(Self.view(5, "y", nil))
+                let areElements = [Self.view(4, "r[2]", nil), Self.view(5, "y", nil)].map {
+                    folding.addElement($0)
+                }
+                #expect(areElements == [true, false])
             }
             #expect(folding.isGrowing)
-            let lines = text.operations(folding.rows).map {
+            let lines = text.operations(Array(folding.rows)).map {
                 $0.split(separator: " ").prefix(6).joined(separator: " ")
             }
             #expect(
@@ -145,6 +147,37 @@ import Testing
                         "3/z succeeded default normal 2",
                     ])[...]
             )
+        }
+    }
+
+    @Test(
+        arguments: [
+            (nil, ["a", "r[*]", "s[*]", "z"]), (0, ["r[*]", "s[*]", "z"]),
+            (1, ["r[*]", "s[*]", "z"]), (2, ["s[*]", "z"]), (3, ["s[*]", "z"]), (5, ["z"]),
+            (6, []), (9, []),
+        ] as [(UInt32?, [String])]
+    )
+    func `a later page has no row for elements of an earlier row`(after: UInt32?, rows: [String]) {
+        var folding = OperationFolding(after: after)
+        folding.add(Self.view(0, "a", .succeeded))
+        folding.add(Self.view(1, "r.forEach", .succeeded, kind: Work.forEachKind))
+        folding.add(Self.view(2, "r", nil, kind: Work.nothingKind))
+        folding.add(Self.view(3, "s[1]", .succeeded))
+        folding.add(Self.view(4, "s[2]", .failed))
+        folding.add(Self.view(5, "s", nil, kind: Work.nothingKind))
+        folding.add(Self.view(6, "z", nil))
+        for index in UInt32(7)...9 { folding.add(Self.view(index, "r[\(index)]", .failed)) }
+
+        let found = folding.rows.map { row in
+            switch row {
+            case .operation(let operation): operation.name
+            case .repeated(let row): row.title
+            }
+        }
+        #expect(found == rows)
+        // Each of them counts all elements, wherever the page begins.
+        for case .repeated(let row) in folding.rows {
+            #expect(row.counts.failed == (row.title == "r[*]" ? 3 : 1))
         }
     }
 
@@ -184,7 +217,7 @@ import Testing
 
         let text = ViewText(style: TerminalStyle(environment: [:], isTerminal: false), width: nil)
         #expect(
-            text.operations(folding.rows) == [
+            text.operations(Array(folding.rows)) == [
                 "OPERATION  STATE                     QUEUE    PRIORITY  ATTEMPTS",
                 "3/a        succeeded                 default  normal           2",
                 "3/r[*]     2: 1 executing, 1 failed  default  normal           4",

@@ -68,28 +68,29 @@ struct Operations: AsyncParsableCommand {
         format == .text && !elements && state == nil && outcome == nil && queue == nil
     }
 
-    /// Lists rows until there are as many as were asked for.
+    /// Lists rows until there are as many as were asked for. It always begins with the first
+    /// operation: the elements on a later page belong to a row of an earlier one.
     private func listFolded(_ session: ClientSession) async throws {
-        var folding = OperationFolding()
+        var folding = OperationFolding(after: paging.after)
         var query = OperationQuery()
-        query.after = paging.after
         query.limit = PagingArguments.pageMax
         var isFull = false
+        var hasMore = false
         repeat {
             let page = try await session.client.operations(of: graph, query)
             query.after = page.next
             for operation in page.operations {
                 isFull = isFull || folding.rows.count >= paging.limit && !folding.isWithinGroup
-                if isFull {
-                    folding.addElement(operation)
-                } else {
+                if !isFull {
                     folding.add(operation)
+                } else if !folding.addElement(operation) {
+                    hasMore = true
                 }
             }
             // Elements that were added while the graph ran belong to rows that are there already.
         } while query.after != nil && (!isFull || folding.isGrowing)
-        var rows = folding.rows
-        var next = isFull ? folding.last : nil
+        var rows = Array(folding.rows)
+        var next = hasMore ? folding.last : nil
         // Elements whose group did not follow, as those of `operon map`, are rows of their own.
         if rows.count > paging.limit, case .operation(let hidden) = rows[paging.limit] {
             rows.removeLast(rows.count - paging.limit)
