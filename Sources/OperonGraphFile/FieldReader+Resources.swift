@@ -15,6 +15,17 @@ extension FieldReader {
         var amounts: ResourceAmounts = []
         for entry in entries {
             guard try isName(entry, "a resource") else { continue }
+            if let meant = ResourceText.meant(by: entry.key) {
+                // A worker would have to offer a resource of exactly this name.
+                try log.report(
+                    .unknownKey,
+                    at: entry.keyPosition,
+                    entry.key,
+                    "\(entry.key.quoted) is not the name of a resource; did you mean "
+                        + "\(meant.quoted)?"
+                )
+                continue
+            }
             guard entry.value.bool == nil, let text = entry.value.text,
                 let amount = ResourceText.amount(text, of: entry.key)
             else {

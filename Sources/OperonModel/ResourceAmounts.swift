@@ -11,9 +11,13 @@ public struct ResourceAmount: Hashable, Sendable, Codable {
         self.amount = amount
     }
 
-    /// Processors. Fractions of a thousandth are rounded up.
+    /// Processors. Fractions of a thousandth are rounded up. A number that is too large becomes one
+    /// that is refused as too large, and what is no number becomes 0.
     public static func cpus(_ count: Double) -> ResourceAmount {
         let thousandths = (count * 1_000).rounded(.up)
+        if thousandths > Double(amountMax) {
+            return ResourceAmount(name: cpusName, amount: amountMax + 1)
+        }
         return ResourceAmount(name: cpusName, amount: Int(exactly: thousandths) ?? 0)
     }
 
@@ -100,7 +104,8 @@ public struct ResourceAmounts: Hashable, Sendable, Codable, ExpressibleByArrayLi
                 throw .invalid(field: field(), why: why)
             }
             guard one.amount >= 1 else {
-                throw .invalid(field: field(), why: "\(one.name) is below 1")
+                let least = ResourceText.text(1, of: one.name)
+                throw .invalid(field: field(), why: "\(one.name) is below \(least)")
             }
             guard one.amount <= ResourceAmount.amountMax else {
                 let most = ResourceText.text(ResourceAmount.amountMax, of: one.name)

@@ -24,10 +24,26 @@ package enum ResourceText {
     /// What the amount of a resource may be.
     package static func hint(_ name: String) -> String {
         switch name {
-        case ResourceAmount.cpusName: "a number of processors such as 2 or 0.5"
-        case ResourceAmount.memoryName: ByteCountText.hint
+        case ResourceAmount.cpusName:
+            "a number of processors such as 2 or 0.5, from \(text(1, of: name)) to "
+                + "\(text(ResourceAmount.amountMax, of: name)), with at most three decimals"
+        case ResourceAmount.memoryName:
+            "\(ByteCountText.hint) to \(text(ResourceAmount.amountMax, of: name))"
         default: "a whole number from 1 to \(ResourceAmount.amountMax)"
         }
+    }
+
+    /// The resource that is probably meant by a name of no resource that machines have; `nil`: it
+    /// may be the name of any resource.
+    package static func meant(by name: String) -> String? {
+        let meant: String
+        switch name.lowercased() {
+        case "cpu", ResourceAmount.cpusName: meant = ResourceAmount.cpusName
+        case "gpu", ResourceAmount.gpusName: meant = ResourceAmount.gpusName
+        case "mem", "ram", ResourceAmount.memoryName: meant = ResourceAmount.memoryName
+        default: return nil
+        }
+        return meant == name ? nil : meant
     }
 
     /// An amount in the base unit of the resource, from 1; `nil`: the text is none.

@@ -60,7 +60,8 @@ struct ResourceFieldTests {
         ),
         (
             "resources: { cpus: 0 }",
-            "2:35: “cpus” must be a number of processors such as 2 or 0.5, not 0"
+            "2:35: “cpus” must be a number of processors such as 2 or 0.5, from 0.001 to"
+                + " 1125899906842.624, with at most three decimals, not 0"
         ),
         (
             "resources: { gpus: 1.5 }",
@@ -69,7 +70,7 @@ struct ResourceFieldTests {
         (
             "resources: { memory: 8GB }",
             "2:37: “memory” must be a size such as 64KiB, 512MiB, 2GiB, or a number of bytes"
-                + " from 1, not “8GB”"
+                + " from 1 to 1024TiB, not “8GB”"
         ),
         (
             "resources: { \"a b\": 1 }",
@@ -96,6 +97,21 @@ struct ResourceFieldTests {
     ])
     func `a mistake is told where it is`(fields: String, message: String) {
         #expect(problem("operations:\n  r: { run: x, \(fields) }") == message)
+    }
+
+    @Test(arguments: [
+        (Double.infinity, "cpus is over 1125899906842.624"),
+        (1e30, "cpus is over 1125899906842.624"), (0, "cpus is below 0.001"),
+        (-.infinity, "cpus is below 0.001"), (.nan, "cpus is below 0.001"),
+    ])
+    func `too many or too few processors in code are refused with the bound`(
+        count: Double,
+        why: String
+    ) {
+        let amounts: ResourceAmounts = [.cpus(count)]
+        #expect(throws: Refusal.invalid(field: "r", why: why)) {
+            try amounts.check(Limits(), of: "r")
+        }
     }
 
     @Test func `enforce is read, and as a default it counts for commands that have amounts`() throws

@@ -50,6 +50,8 @@ import Testing
         },
         Mistake("no processor") { $0.resources = [.cpus(0)] },
         Mistake("no number of processors") { $0.resources = [.cpus(.nan)] },
+        Mistake("infinitely many processors") { $0.resources = [.cpus(.infinity)] },
+        Mistake("more processors than fit") { $0.resources = [.cpus(1e30)] },
         Mistake("a negative amount") { $0.resources = [.gpus(-1)] },
         Mistake("memory beyond all bounds") { $0.resources = [.memory(bytes: .max)] },
         Mistake("too many resources") {
