@@ -202,10 +202,10 @@ extension ViewText {
 
     private static func amount(_ amount: Double, of name: String) -> String {
         // What a coordinator says is not trusted, and a Double may be anything.
-        guard amount.isFinite, amount >= 0, amount <= Double(ResourceAmount.amountMax) else {
-            return "?"
-        }
+        // The sum over many workers exceeds what one may offer.
+        guard amount >= 0, amount < 0x1p63 else { return "?" }
         if name == ResourceAmount.memoryName { return memory(amount) }
+        if amount >= 0x1p50 { return String(Int(amount)) }
         let thousandths = Int((amount * 1_000).rounded())
         return ResourceText.text(thousandths, of: ResourceAmount.cpusName)
     }

@@ -92,6 +92,10 @@ import Testing
         cluster.resources = [
             ResourceView(name: "cpus", offered: 8_000, left: 3_500),
             ResourceView(name: "me\u{1B}[2J", offered: .infinity, left: -1),
+            // What a few workers with the most of it offer.
+            ResourceView(name: "memory", offered: 0x1p53, left: 0x1.8p50),
+            ResourceView(name: "tickets", offered: 0x1p62, left: 0x1p50),
+            ResourceView(name: "tokens", offered: 0x1p63, left: .nan),
         ]
         var large = DemandView(
             ResourceDemand(resources: [.gpus(4)]),
@@ -118,7 +122,8 @@ import Testing
         #expect(
             lines.filter { $0.hasPrefix("resources") || $0.contains(" for ") || $0.contains("…") }
                 == [
-                    "resources    cpus 3.5 of 8, me ? of ? free",
+                    "resources    cpus 3.5 of 8, me ? of ?, memory 1536TiB of 8192TiB, tickets "
+                        + "1125899906842624 of 4611686018427387904, tokens ? of ? free",
                     "waiting      3 operations for gpus 4; no worker could ever run them: gpus: 4 "
                         + "needed, 2 offered",
                     "             9 operations for nothing but a slot; no worker could ever run 2 "
