@@ -208,7 +208,7 @@ enum Samples {
         processID: 4_711,
         slots: 1,
         queues: [],
-        kinds: Work.builtInKinds,
+        kinds: [Work.commandKind, Work.nothingKind, Work.waitKind],
         held: [],
         firstEvent: 1,
         lastEvent: 0,
