@@ -88,6 +88,11 @@ package struct OfferArguments: ParsableArguments {
         var amounts: ResourceAmounts = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let (name, value) = try split(part, "NAME=AMOUNT")
+            if let meant = ResourceText.meant(by: name) {
+                throw ValidationError(
+                    "“\(name)” is not the name of a resource; did you mean “\(meant)”?"
+                )
+            }
             guard let amount = ResourceText.amount(value, of: name) else {
                 let hint = ResourceText.hint(name)
                 throw ValidationError("\(name)=\(value): \(name) must be \(hint)")

@@ -71,7 +71,11 @@ extension Scheduler {
         }
         graphs[operation.graph].losses[operation.index] = losses
         if let lostLimit = configuration.lostLimit, losses.workers >= lostLimit { return true }
-        return losses.crashes >= configuration.crashLimit
+        // It reads the output of others in the process of its worker and is never isolated, so each
+        // death of its worker counts as its own.
+        let isUnisolated = kinds[graphs.rule(of: operation).kind].name == Work.forEachKind
+        let crashes = losses.crashes + (isUnisolated ? losses.workers : 0)
+        return crashes >= configuration.crashLimit
     }
 }
 

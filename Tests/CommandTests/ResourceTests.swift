@@ -134,6 +134,7 @@ import Testing
     @Test(arguments: [
         (["--resources", "gpus=x"], "gpus=x: gpus must be a whole number from 1"),
         (["--resources", "cpus=2,cpus=3"], "cpus is there twice"),
+        (["--resources", "gpu=2"], "“gpu” is not the name of a resource; did you mean “gpus”?"),
         (["--resources", "cpus"], "“cpus” must have the form NAME=AMOUNT"),
         (["--label", "=eu"], "“=eu” must have the form NAME=VALUE"),
         (["--label", "a b=eu"], "“a b” cannot be a name here"),

@@ -75,6 +75,22 @@ import Testing
         #expect(bench.state("a") == .ready)
     }
 
+    @Test func `what adds elements is never isolated, so the fifth death of its worker fails it`()
+        throws
+    {
+        var bench = SchedulerBench()
+        let work = Work.registered(kind: Work.forEachKind, input: .empty)
+        try bench.submit([OperationDescription(name: "a", work: work)])
+        for _ in 0..<5 {
+            #expect(bench.state("a") == .ready)
+            bench.join()
+            bench.start("a")
+            bench.advance(by: .seconds(6))
+        }
+
+        #expect(bench.outcome("a") == .failed(.workerLost))
+    }
+
     @Test func `a limit on lost workers fails what loses one more`() throws {
         var configuration = SchedulerBench.noReadAhead
         configuration.lostLimit = 3
