@@ -9,7 +9,9 @@ package struct OfferArguments: ParsableArguments {
             "Offer these amounts, separated by commas: gpus=2,licences=3.",
             discussion: """
                 The worker offers cpus, memory and gpus as its machine has them. An amount that is \
-                given here replaces or adds to them.
+                given here replaces or adds to them: at most 16 resources in all. cpus has up to \
+                three decimals, memory is a size such as 8GiB, and all others are whole numbers \
+                from 1, gpus at most 4096.
                 """,
             valueName: "name=amount,…"
         ),
@@ -20,7 +22,10 @@ package struct OfferArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A label that operations can ask for: region=eu. May be repeated.",
-            discussion: "The worker has the labels arch, host and os by itself.",
+            discussion: """
+                The worker has the labels arch, host and os by itself, and at most 64 in all. A \
+                name has 1 to 64 letters, digits, “.”, “_”, “-” and “/”, a value 1 to 256 bytes.
+                """,
             valueName: "name=value"
         ),
         transform: { try Self.label($0) }
@@ -33,7 +38,7 @@ package struct OfferArguments: ParsableArguments {
             discussion: """
                 The worker holds an operation with “enforce: true” to its cpus and its memory \
                 with control groups (cgroups, version 2). “own” stands for the group in which the \
-                worker is started. Without this option, such operations go to other workers.
+                worker is started. Without this option, the worker runs no such operation.
                 """,
             valueName: "group"
         ),

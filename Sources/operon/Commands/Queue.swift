@@ -128,10 +128,17 @@ struct QueueSet: AsyncParsableCommand {
 
 /// How often operations may start.
 struct RateArguments: ParsableArguments {
-    @Option(help: "How often its operations may start in the whole cluster: 10/s, 100/m, 5/30s.")
+    @Option(
+        help: ArgumentHelp(
+            "How often its operations may start in the whole cluster: 10/s, 100/m, 5/30s.",
+            discussion: """
+                Starts, 1 to 1000000, and a period from 1ms to 365d in whole ms, s, m, h or d.
+                """
+        )
+    )
     var rate: String?
 
-    @Option(help: "With --rate: how many may start at once after a pause.")
+    @Option(help: "With --rate: how many may start at once after a pause, 1 to 1000000.")
     var burst: Int?
 
     /// The rate; `nil`: none was given.
