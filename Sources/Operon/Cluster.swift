@@ -60,7 +60,7 @@ public final class Cluster: Sendable {
     ///     themselves.
     ///   - resources: What it offers to operations that ask for resources, besides the processors,
     ///     memory and graphics processors that its machine lets it use, or instead of them.
-    ///   - labels: Its labels by name, besides `arch`, `host` and `os`, or instead of them.
+    ///   - labels: Its labels by name, besides `arch`, `host`, `name` and `os`, or instead of them.
     ///   - logger: Receives messages for operators.
     public static func inProcess(
         slots: Int? = nil,
@@ -87,7 +87,7 @@ public final class Cluster: Sendable {
     ///     ones.
     ///   - resources: What it offers to operations that ask for resources, besides the processors,
     ///     memory and graphics processors that its machine lets it use, or instead of them.
-    ///   - labels: Its labels by name, besides `arch`, `host` and `os`, or instead of them.
+    ///   - labels: Its labels by name, besides `arch`, `host`, `name` and `os`, or instead of them.
     ///   - logger: Receives messages for operators.
     public static func embedded(
         store: String,

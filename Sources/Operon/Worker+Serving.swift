@@ -115,6 +115,7 @@ extension Worker {
         configuration.queues = queues
         configuration.resources = resources
         configuration.labels = sortedLabels
+        configuration.watchesSources = true
         configuration.drainTimeout = drainTimeout
         configuration.grace = grace
         configuration.observer = { [logger] notices in

@@ -18,6 +18,10 @@ public import ServiceLifecycle
 /// }
 /// ```
 ///
+/// **Triggers.** It watches files, pipes, signals and processes of its machine for triggers that
+/// ask for a worker with its labels (`docs/TRIGGERS.md`). A trigger on SIGHUP, SIGUSR1 or SIGUSR2
+/// takes that signal from the program.
+///
 /// **Children.** An operation whose worker died while running it runs next in its own process, so
 /// that it cannot take other operations down with it. An operation that holds a key also runs in
 /// its own process, which must be ended when the right to the key ends. For this the worker starts
@@ -60,9 +64,10 @@ public struct Worker: Service {
     ///     processors, memory and graphics processors that its machine lets it use by itself; an
     ///     amount given here replaces or adds to them. All together at most 16, each 1 to 2⁵⁰ in
     ///     its base unit, and at most 4,096 graphics processors.
-    ///   - labels: Its labels by name, besides `arch`, `host` and `os`, which it has by itself, or
-    ///     instead of them. All together at most 64; values have 1 to 256 bytes. For resources or
-    ///     labels out of bounds, ``run()`` throws ``OperonError`` with the code `invalid`.
+    ///   - labels: Its labels by name, besides `arch`, `host`, `name` and `os`, which it has by
+    ///     itself, or instead of them. All together at most 64; values have 1 to 256 bytes. For
+    ///     resources or labels out of bounds, ``run()`` throws ``OperonError`` with the code
+    ///     `invalid`.
     ///   - drainTimeout: How long running operations have to finish when the worker drains, at most
     ///     a week.
     ///   - handlesSignals: Whether SIGTERM and SIGINT drain the worker, and a second signal ends

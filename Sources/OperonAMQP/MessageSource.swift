@@ -2,8 +2,8 @@ import Crypto
 package import Logging
 package import NIOCore
 package import OperonCore
-import OperonModel
-package import OperonPorts
+package import OperonModel
+import OperonPorts
 
 /// The messages of one queue of the broker, each of them an occurrence.
 ///

@@ -23,8 +23,9 @@ package struct OfferArguments: ParsableArguments {
         help: ArgumentHelp(
             "A label that operations can ask for: region=eu. May be repeated.",
             discussion: """
-                The worker has the labels arch, host and os by itself, and at most 64 in all. A \
-                name has 1 to 64 letters, digits, “.”, “_”, “-” and “/”, a value 1 to 256 bytes.
+                The worker has the labels arch, host, name and os by itself, and at most 64 in \
+                all. A name has 1 to 64 letters, digits, “.”, “_”, “-” and “/”, a value 1 to 256 \
+                bytes.
                 """,
             valueName: "name=value"
         ),

@@ -170,7 +170,7 @@ package struct EffectGate: Sendable {
                 self = .answer
             case .resync: self = .resync
             case .refused: self = .refusal
-            case .dispatch, .chunks: return nil
+            case .dispatch, .chunks, .watch: return nil
             }
         }
     }
@@ -336,7 +336,7 @@ extension CoordinatorMessage {
         case .welcome(let welcome): welcome.acknowledged
         case .control(let control): control.acknowledged
         case .dispatch(let dispatch): dispatch.acknowledged
-        case .resync, .refused, .chunks: nil
+        case .resync, .refused, .chunks, .watch: nil
         }
     }
 }

@@ -75,6 +75,8 @@ extension Scheduler {
             effects.notices.append(.progress(report))
         case .fetch(let requests):
             order(requests, from: index, isRepeated: false, into: &effects)
+        case .watched(let reports):
+            effects.notices.append(.watched(envelope.sender.incarnation, reports))
         }
     }
 
@@ -102,6 +104,27 @@ extension Scheduler {
             workers.allSatisfy({ !$0.isAlive || $0.successor != nil })
         else { return }
         effects.notices.append(.superseded(by: later))
+    }
+
+    /// The workers that may watch sources of triggers now.
+    package var watchers: [WatchTable.Worker] {
+        workers.filter { $0.isAlive && $0.offer.watches && !$0.isDraining && !$0.isAskedToDrain }
+            .map { worker in
+                WatchTable.Worker(
+                    incarnation: worker.identity.incarnation,
+                    name: worker.identity.name,
+                    labels: worker.offer.labels
+                )
+            }
+    }
+
+    /// Where a message for the worker goes; `nil`: it is gone.
+    package func address(of worker: Incarnation) -> WorkerAddress? {
+        guard let index = workerNumbers[worker], workers[index].isAlive else { return nil }
+        return WorkerAddress(
+            incarnation: worker,
+            connection: workers[index].identity.connection
+        )
     }
 
     /// Whether the worker is welcome here, or was.

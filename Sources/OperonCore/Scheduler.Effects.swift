@@ -210,11 +210,13 @@ extension Scheduler {
         case eventRefused(AttemptID)
         case log(LogChunk)
         case progress(ProgressReport)
+        /// What a worker says of the sources that it watches.
+        case watched(Incarnation, [WatchReport])
 
         /// Whether the notice is true only once its records are stored.
         var restsOnRecords: Bool {
             switch self {
-            case .workerBusy, .superseded, .eventRefused, .log, .progress: false
+            case .workerBusy, .superseded, .eventRefused, .log, .progress, .watched: false
             case .operationsAdded, .ready, .granted, .started, .yielded, .waitEnded, .resumed,
                 .attemptEnded, .result, .finished, .retry, .graphFinished, .graphClosedIdle,
                 .workerJoined, .workerLost, .workerDraining:

@@ -176,6 +176,13 @@ extension WorkerAgent {
         case .chunks(let chunks):
             takeChunks(chunks, of: envelope, at: now)
             return
+        case .watch(let orders):
+            // They have no numbers, but must come from the coordinator that welcomed this worker.
+            guard link == .welcomed, envelope.reign == reign, envelope.epoch == epoch
+            else { return }
+            heardAt = now
+            effects.watchOrders += orders
+            return
         case .welcome, .dispatch, .control, .resync: break
         }
         // benign: a copy from a connection of the coordinator that has ended. Each coordinator
@@ -199,7 +206,7 @@ extension WorkerAgent {
             guard link == .welcomed else { return }
             received = envelope.sequence
             accept(control, at: now, into: &effects)
-        case .resync, .refused, .chunks: break  // Handled above.
+        case .resync, .refused, .chunks, .watch: break  // Handled above.
         }
     }
 
@@ -224,7 +231,7 @@ extension WorkerAgent {
             // reign.
             switch envelope.body {
             case .welcome, .resync: return true
-            case .dispatch, .control, .refused, .chunks: return false
+            case .dispatch, .control, .refused, .chunks, .watch: return false
             }
         }
         guard now - heardAt >= settings.orphanAfter else { return false }

@@ -190,6 +190,7 @@ extension WorkerAgent {
         package var starts: [DispatchedOperation] = []
         package var stops: [Stop] = []
         package var answers: [RequestAnswer] = []
+        package var watchOrders: [WatchOrder] = []
         /// The connection is silent: open another one.
         package var wantsReconnect = false
         /// Everything is finished or given up.
@@ -205,6 +206,7 @@ extension WorkerAgent {
             starts.removeAll(keepingCapacity: true)
             stops.removeAll(keepingCapacity: true)
             answers.removeAll(keepingCapacity: true)
+            watchOrders.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
             wantsReconnect = false
         }

@@ -28,11 +28,14 @@ extension GraphFileCodec: TriggerCodec {
     }
 
     package func checkData(_ json: [UInt8]) throws {
-        // In an event, data are one level deep, and another one in a list of several.
-        let text = Array("[[".utf8) + json + Array("]]".utf8)
+        // In an event, data are one level deep, and another one in a list of several. Alone, they
+        // are one value.
+        let nested = Array("[[".utf8) + json + Array("]]".utf8)
         do throws(Stop) {
-            let (_, findings) = try JSONReader.value(text, limits: Limits())
-            if let finding = findings.first { throw .problem(finding) }
+            for text in [json, nested] {
+                let (_, findings) = try JSONReader.value(text, limits: Limits())
+                if let finding = findings.first { throw .problem(finding) }
+            }
         } catch {
             throw GraphFileError.unfound(error, file: "data")
         }
@@ -84,7 +87,7 @@ struct TriggerText {
         open()
         text("name", trigger.name)
         key("on")
-        source(trigger.source)
+        source(trigger.source, trigger.watcher)
         isFirst = false
         key("graph")
         graph(trigger.graph)
@@ -107,7 +110,7 @@ struct TriggerText {
         close()
     }
 
-    private mutating func source(_ source: FiringSource) {
+    private mutating func source(_ source: FiringSource, _ watcher: TriggerWatcher) {
         open()
         key(source.kind)
         open()
@@ -139,7 +142,21 @@ struct TriggerText {
             raw("perMinute", String(webhook.perMinute))
         }
         close()
+        if case .workers(let requirements) = watcher {
+            key("workers")
+            open()
+            for one in requirements { raw(one.label, Self.condition(one.condition)) }
+            close()
+        }
         close()
+    }
+
+    private static func condition(_ condition: WorkerRequirement.Condition) -> String {
+        switch condition {
+        case .oneOf(let values): list(values)
+        case .noneOf(let values): "{\"notIn\":\(list(values))}"
+        case .exists(let exists): "{\"exists\":\(exists)}"
+        }
     }
 
     private mutating func watched(_ source: WatchedSource) {

@@ -97,6 +97,8 @@ struct TriggerReader {
     var fields: FieldReader
     /// The directory to which paths of graphs are relative; `nil`: graphs are texts.
     let base: String?
+    /// Who watches the source, as far as it was read.
+    var watcher = TriggerWatcher.coordinator
 
     init(limits: Limits, base: String?) {
         fields = FieldReader(limits: limits)
@@ -147,6 +149,7 @@ struct TriggerReader {
         draft.name = name
         draft.source = source
         draft.graph = graph
+        draft.watcher = watcher
         try check(draft, found)
         return fields.log.problems.isEmpty ? draft : nil
     }

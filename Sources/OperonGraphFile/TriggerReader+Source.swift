@@ -24,7 +24,10 @@ extension TriggerReader {
             return nil
         }
         // `cron: "…"` and `every: 5m` may have their settings beside them.
-        let others = entries.filter { $0.key != first.key }
+        let others = entries.filter { $0.key != first.key && $0.key != Self.workersKey }
+        if let workers = entries.first(where: { $0.key == Self.workersKey }) {
+            guard try readWatcher(workers, of: first) else { return nil }
+        }
         switch first.key {
         case "every": return try every(first, others)
         case "cron": return try cron(first, others)
@@ -35,7 +38,8 @@ extension TriggerReader {
         }
     }
 
-    private static let settings = ["timezone", "startAt", "leeway", "outcomes"]
+    private static let workersKey = "workers"
+    private static let settings = ["timezone", "startAt", "leeway", "outcomes", workersKey]
     private static let knownKeys = FiringSource.kinds + settings
 
     /// The settings of a source: in a map of its own, or beside it.

@@ -14,7 +14,47 @@ extension TriggerReader {
             case "process": try process(entry, others)
             default: try message(entry, others)
             }
-        return source.map { .watched($0) }
+        guard let source, try isSmall(source, entry) else { return nil }
+        return .watched(source)
+    }
+
+    /// The workers that watch a source.
+    ///
+    /// - Returns: Whether they can.
+    mutating func readWatcher(_ entry: Node.Entry, of source: Node.Entry) throws(Stop) -> Bool {
+        let kinds = WatchedSource.kinds.filter { $0 != "message" }
+        guard kinds.contains(source.key) else {
+            let names = kinds.joined(separator: ", ")
+            try fields.log.report(
+                .misplacedKey,
+                at: entry.keyPosition,
+                entry.key,
+                "workers watch \(names); the coordinator looks after \(source.key.quoted)"
+            )
+            return false
+        }
+        guard let requirements = try fields.requirements(entry.value, entry.key)
+        else { return false }
+        watcher = .workers(requirements)
+        return true
+    }
+
+    /// Whether a worker can be told of the source.
+    private mutating func isSmall(
+        _ source: WatchedSource,
+        _ entry: Node.Entry
+    ) throws(Stop) -> Bool {
+        guard watcher != .coordinator, case .program(let arguments) = source else { return true }
+        let bytes = arguments.reduce(0) { $0 + $1.utf8.count + 1 }
+        guard bytes > Limits.watchedProgramBytes else { return true }
+        try fields.log.report(
+            .limitExceeded,
+            at: entry.keyPosition,
+            entry.key,
+            "the command has \(bytes) bytes; one that a worker runs may have "
+                + "\(Limits.watchedProgramBytes)"
+        )
+        return false
     }
 
     private mutating func file(
@@ -162,7 +202,14 @@ extension TriggerReader {
             let number = try fields.count(node, "pid", from: 1, through: Int(Int32.max))
             return number.map { .process(.number(Int32($0))) }
         case "pidFile": return try path(node, "pidFile").map { .process(.file($0)) }
-        default: return try fields.text(node, "identity").map { .process(.identity($0)) }
+        default:
+            guard let text = try fields.text(node, "identity") else { return nil }
+            guard 1...Limits.processIdentityBytes ~= text.utf8.count else {
+                let most = Limits.processIdentityBytes
+                try fields.mismatch(node, "identity", "1 to \(most) bytes")
+                return nil
+            }
+            return .process(.identity(text))
         }
     }
 

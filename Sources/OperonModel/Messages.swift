@@ -71,6 +71,8 @@ package enum WorkerMessage: Hashable, Sendable {
     case tick(Tick)
     /// Requests pieces of outputs: at least one.
     case fetch([OutputRequest])
+    /// What it observes for triggers: at least one report.
+    case watched([WatchReport])
 }
 
 /// A message that a coordinator sends to itself through each of its queues before it gives up any
@@ -331,6 +333,8 @@ package enum CoordinatorMessage: Hashable, Sendable {
     /// Answers to requests for outputs, at least one. They have no sequence number, because any
     /// other message may overtake them.
     case chunks([OutputChunk])
+    /// What the worker is to watch for triggers: at least one order, without a sequence number.
+    case watch([WatchOrder])
 }
 
 package enum RefusalReason: UInt8, Hashable, Sendable {

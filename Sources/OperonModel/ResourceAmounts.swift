@@ -277,6 +277,8 @@ package struct WorkerOffer: Hashable, Sendable {
     package var labels: [WorkerLabel]
     /// Whether it holds operations to their processors and their memory if they ask for that.
     package var enforces: Bool
+    /// Whether it watches sources of triggers.
+    package var watches = false
 
     package init(
         resources: ResourceAmounts = [],

@@ -141,7 +141,8 @@ extension ResourceDemand {
 }
 
 extension WorkerRequirement {
-    fileprivate var selector: String {
+    /// As Kubernetes writes label selectors.
+    package var selector: String {
         switch condition {
         case .oneOf(let values) where values.count == 1: "\(label)=\(Self.quoted(values[0]))"
         case .oneOf(let values): "\(label) in \(Self.list(values))"

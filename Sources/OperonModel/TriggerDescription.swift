@@ -9,6 +9,9 @@ package struct TriggerID: Hashable, Comparable, Sendable, Codable, CustomStringC
         rawValue = UInt64(epoch.rawValue) << 32 | UInt64(number)
     }
 
+    /// The epoch in which it was added.
+    package var epoch: Epoch { Epoch(rawValue: UInt32(truncatingIfNeeded: rawValue >> 32)) }
+
     package static func < (left: TriggerID, right: TriggerID) -> Bool {
         left.rawValue < right.rawValue
     }
@@ -21,6 +24,8 @@ package struct TriggerDescription: Hashable, Sendable {
     /// Unique among the triggers of a coordinator. 1…256 bytes without control characters.
     package var name: String
     package var source: FiringSource
+    /// Who watches the source, if it is a watched one.
+    package var watcher = TriggerWatcher.coordinator
     package var graph: TriggerGraph
     /// Values of the graph's parameters: a JSON object. `${event.…}` in a text stands for a part of
     /// what fired the trigger.
@@ -70,7 +75,7 @@ package enum FiringSource: Hashable, Sendable {
     case webhook(WebhookSource)
     /// When a graph ends.
     case graph(GraphSource)
-    /// When something occurs that the coordinator's process watches.
+    /// When something occurs that a coordinator or a worker watches.
     case watched(WatchedSource)
 
     /// The name of the source, as in trigger files. Stable.

@@ -30,6 +30,8 @@ package struct TriggerView: Hashable, Sendable, Codable {
     /// How far the watching of its source is: `starting`, `observing`, `waiting` or `ended`; `nil`:
     /// nothing is watched.
     package var watch: String?
+    /// The worker that watches its source; `nil`: the coordinator does, or nobody.
+    package var watchedBy: String?
     /// Seconds.
     package var coalesce: Double?
     package var until: TimeText?

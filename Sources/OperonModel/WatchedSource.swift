@@ -1,5 +1,5 @@
-/// Something outside of the cluster that fires a trigger whenever it occurs. The coordinator's
-/// process watches it.
+/// Something outside of the cluster that fires a trigger whenever it occurs. A coordinator or a
+/// worker watches it; messages only a coordinator.
 package enum WatchedSource: Hashable, Sendable {
     /// Changes of files.
     case file(FileSource)
@@ -29,6 +29,25 @@ package enum WatchedSource: Hashable, Sendable {
 
     /// The signals that have no other meaning for the programs of Operon.
     package static let signals = ["SIGHUP", "SIGUSR1", "SIGUSR2"]
+
+    /// Whether there comes a time after which nothing can occur.
+    package var endsByItself: Bool {
+        switch self {
+        case .process(.number), .process(.identity): true
+        case .file, .pipe, .program, .signal, .process(.file), .message: false
+        }
+    }
+
+    /// How the identities of its occurrences begin.
+    package var identityPrefix: String {
+        switch self {
+        case .file: "file:"
+        case .pipe, .program: "line:"
+        case .signal: "signal:"
+        case .process: "exit:"
+        case .message: "message:"
+        }
+    }
 
     /// Whether it is on the machine of the process that watches, and not at the broker.
     package var isLocal: Bool {

@@ -224,7 +224,8 @@ extension ViewText {
     }
 
     private static func labels(of worker: WorkerView) -> String {
-        (worker.labels ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        (worker.labels ?? [:]).filter { $0.key != "name" || $0.value != worker.name }
+            .sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
             .joined(separator: ",")
     }
 

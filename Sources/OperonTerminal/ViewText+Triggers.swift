@@ -45,7 +45,10 @@ extension ViewText {
             ("on", shown(trigger.on)), ("graph", shown(trigger.graph)),
             ("status", shown(trigger.status)),
         ]
-        if let watch = trigger.watch { rows.append(("watch", shown(watch))) }
+        if let watch = trigger.watch {
+            let by = trigger.watchedBy.map { " by worker \($0)" } ?? ""
+            rows.append(("watch", shown(watch + by)))
+        }
         if trigger.suspension != nil {
             rows.append(("suspended", suspension(trigger.suspension)))
         }

@@ -160,7 +160,7 @@ extension Simulator {
                 for order in welcome.orders { ledger.delivered(order) }
             case .control(let control) where workers[index].wasWelcomed:
                 for order in control.orders { ledger.delivered(order) }
-            case .control, .dispatch, .resync, .refused, .chunks: break
+            case .control, .dispatch, .resync, .refused, .chunks, .watch: break
             }
         }
         drive(index, .message(envelope))
@@ -314,7 +314,7 @@ extension Simulator {
             case .beat(let beat):
                 workers[index].beatsSent[workers[index].connection, default: [:]][beat.sentAt] =
                     envelope.epoch
-            case .events, .log, .progress, .tick, .fetch: break
+            case .events, .log, .progress, .tick, .fetch, .watched: break
             }
             post(envelope, lane, index, incarnation)
         }

@@ -19,6 +19,10 @@ struct ElementCount {
         case body
         case operation
         case command
+        /// Orders or reports about watches, one of them, and a part of it.
+        case watches
+        case watch
+        case watchPart
         /// A request from a process of an operation to its worker.
         case question
         /// A piece of operations in the format of the store.
@@ -30,12 +34,18 @@ struct ElementCount {
             switch (self, field) {
             case (.envelope, 7): .dispatch
             case (.envelope, 8...13), (.envelope, 33...34): .body
+            case (.envelope, 36...37): .watches
+            case (.watches, 1): .watch
+            // A source, or all that a worker watches.
+            case (.watch, 1...2): .watchPart
+            case (.watchPart, 5): .body
             case (.dispatch, 2): .operation
             case (.operation, 13), (.storedOperation, 13): .command
             case (.question, 3): .body
             case (.stored, 3): .storedOperation
             case (.envelope, _), (.dispatch, _), (.body, _), (.operation, _), (.command, _),
-                (.question, _), (.stored, _), (.storedOperation, _):
+                (.question, _), (.stored, _), (.storedOperation, _), (.watches, _), (.watch, _),
+                (.watchPart, _):
                 nil
             }
         }

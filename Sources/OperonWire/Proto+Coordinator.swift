@@ -12,6 +12,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .refused(.newIncarnation): self = .refused(.newIncarnation)
         case .refused(.nameTaken): self = .refused(.nameTaken)
         case .chunks(let chunks): self = .chunks(ProtoChunks(chunks))
+        case .watch(let orders): self = .watch(ProtoWatchOrders(orders))
         }
     }
 }
@@ -34,6 +35,8 @@ extension CoordinatorMessage {
         case .tick: throw Wire.misplaced("tick", from: "coordinator")
         case .chunks(let chunks): self = .chunks(try chunks.answers)
         case .fetch: throw Wire.misplaced("fetch", from: "coordinator")
+        case .watch(let orders): self = .watch(try orders.checked)
+        case .watched: throw Wire.misplaced("watched", from: "coordinator")
         }
     }
 }

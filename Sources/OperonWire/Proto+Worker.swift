@@ -13,6 +13,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .progress(let report): self = .progress(ProtoProgressReport(report))
         case .tick(let tick): self = .tick(ProtoTick(tick))
         case .fetch(let requests): self = .fetch(ProtoFetch(requests))
+        case .watched(let reports): self = .watched(ProtoWatchReports(reports))
         }
     }
 }
@@ -34,6 +35,8 @@ extension WorkerMessage {
         case .refused: throw Wire.misplaced("refused", from: "worker")
         case .fetch(let fetch): self = .fetch(try fetch.checked)
         case .chunks: throw Wire.misplaced("chunks", from: "worker")
+        case .watch: throw Wire.misplaced("watch", from: "worker")
+        case .watched(let reports): self = .watched(try reports.checked)
         }
     }
 }
@@ -58,6 +61,7 @@ extension ProtoHello {
             return proto
         }
         enforces = hello.offer.enforces
+        watches = hello.offer.watches
         held = hello.held.map { ProtoHeldAttempt($0) }
         firstEvent = hello.firstEvent
         lastEvent = hello.lastEvent
@@ -109,6 +113,7 @@ extension Hello {
         offer.resources = try ResourceAmounts(proto.resources, "hello.resources", limits)
         offer.labels = proto.labels.map { WorkerLabel($0.name, $0.value) }
         offer.enforces = proto.enforces
+        offer.watches = proto.watches
         do throws(Refusal) {
             try offer.check(limits)
         } catch {

@@ -138,6 +138,7 @@ struct OperonWorker: AsyncParsableCommand {
         configuration.labels = offer.workerLabels
         configuration.controlGroups = offer.controlGroups
         configuration.kinds.elements = ElementExpansion()
+        configuration.watchesSources = true
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
         // systemd separates several directories by colons; the first one is for the worker.

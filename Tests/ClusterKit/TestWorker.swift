@@ -70,6 +70,7 @@ extension TestCluster {
         }
         configuration.name = name
         configuration.queues = queues
+        configuration.watchesSources = offer.watches
         let (gates, script, clock) = (gates, options.script, options.clock)
         let starts = NIOLockedValueBox<[AttemptID: Duration]>([:])
         let run: Script = { invocation in

@@ -48,7 +48,7 @@ import Testing
 
         let all = [
             "hello", "beat", "log", "progress", "tick", "fetch", "started", "finished", "returned",
-            "added", "yielded", "read",
+            "added", "yielded", "read", "watched",
         ]
         #expect(kinds == Set(all))
         #expect(unreadable > 500)
@@ -62,6 +62,7 @@ import Testing
         case .progress: ["progress"]
         case .tick: ["tick"]
         case .fetch: ["fetch"]
+        case .watched: ["watched"]
         case .events(let batch):
             batch.events.map { event in
                 switch event {

@@ -32,6 +32,8 @@ import Testing
         ),
         ("message", "on: { message: user.orders }"),
         ("file", "on: { file: { path: FOLDER, pattern: '*.in' } }"),
+        // Watched by a worker, which lives on.
+        ("far", "on: { file: { path: FOLDER, pattern: '*.in' }, workers: { name: w1 } }"),
     ]
 
     @Test func `no firing that was acknowledged is lost, and none submits two graphs`()
@@ -81,10 +83,55 @@ import Testing
             lives.kill()
             try await lives.start(killAt: nil)
             try await lives.call(["trigger", "suspend", "tick"])
-            for name in ["message", "file"] { try await lives.waitForFirings(fired, of: name) }
+            for name in ["message", "file", "far"] {
+                try await lives.waitForFirings(fired, of: name)
+            }
             let graphs = try await lives.waitUntilDone(Self.triggers.map(\.0))
             try await check(lives, graphs, fired)
             #expect(try await broker.messageCount("user.orders") == 0)
+        }
+    }
+
+    @Test func `a worker that is killed while it watches is followed by another one`()
+        async throws
+    {
+        let broker = try #require(BrokerFixture.current)
+        try await Workspace.run(broker: broker.url) { workspace in
+            _ = try workspace.write("run.yaml", Self.graph)
+            let folder = workspace.path("in")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true
+            )
+            let trigger = """
+                name: far
+                graph: run.yaml
+                on: { file: { path: \(folder), pattern: '*.in' }, workers: {} }
+                """
+            let file = try workspace.write("far.yaml", trigger)
+            var workers = try workspace.startWorkers(1, slots: 2)
+            let lives = TriggerLives(workspace, broker: try BrokerUsers(broker.url).coordinator)
+            try await lives.start(killAt: nil)
+            try await lives.call(["trigger", "add", file])
+            var files = 0
+            for round in 1...4 {
+                _ = try workspace.write("in/\(files).in", "")
+                files += 1
+                try await lives.waitForFirings(files, of: "far")
+                // It follows after the lease of the other one, if that does not come back.
+                workers += try workspace.startWorkers(1, slots: 2)
+                workers[round - 1].signal(SIGKILL)
+                if round == 2 {
+                    lives.kill()
+                    try await lives.start(killAt: nil)
+                }
+                _ = try workspace.write("in/\(files).in", "")
+                files += 1
+                try await lives.waitForFirings(files, of: "far")
+            }
+            let graphs = try await lives.waitUntilDone(["far"])
+            #expect(graphs["trigger/far"] == files)
+            #expect(try await lives.history(of: "far").first?.number == files)
         }
     }
 
@@ -214,7 +261,10 @@ private final class TriggerLives {
 
     /// Returns when a trigger has that many firings.
     func waitForFirings(_ count: Int, of name: String) async throws {
-        for _ in 0..<300 where try await history(of: name).first?.number ?? 0 < count {}
+        for _ in 0..<1_000 {
+            if try await history(of: name).first?.number ?? 0 >= count { return }
+        }
+        throw CommandFailure("“\(name)” has not fired \(count) times")
     }
 
     func history(of name: String) async throws -> [Firing] {

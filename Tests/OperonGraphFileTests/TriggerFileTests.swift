@@ -58,7 +58,57 @@ import Testing
         #expect(again == trigger)
     }
 
+    private static let watchers: [(String, [WorkerRequirement])] = [
+        ("{}", []),
+        ("", []),
+        ("{ region: eu }", [.equals("region", "eu")]),
+        (
+            "{ region: [eu, us], gpu: { exists: true }, zone: { notIn: a } }",
+            [
+                WorkerRequirement("region", .oneOf(["eu", "us"])),
+                WorkerRequirement("gpu", .exists(true)),
+                WorkerRequirement("zone", .noneOf(["a"])),
+            ]
+        ),
+    ]
+
+    @Test(arguments: watchers)
+    func `the workers that watch are read, and written so that they are read again`(
+        workers: String,
+        requirements: [WorkerRequirement]
+    ) throws {
+        let trigger = try Self.read(Self.file("{ pipe: /run/lines, workers: \(workers) }"))
+        #expect(trigger.watcher == .workers(requirements))
+        let written = GraphFileCodec().encode(trigger)
+        let again = try GraphFileCodec().decodeTrigger(written, contentType: "application/json")
+        #expect(again == trigger)
+    }
+
     private static let problems: [(String, String)] = [
+        (
+            "{ message: orders, workers: {} }",
+            "t.yaml:2:24: workers watch file, pipe, signal, process; the coordinator looks after "
+                + "“message”"
+        ),
+        (
+            "{ every: 5m, workers: { region: eu } }",
+            "t.yaml:2:18: workers watch file, pipe, signal, process; the coordinator looks after "
+                + "“every”"
+        ),
+        (
+            "{ pipe: /a, workers: eu }",
+            "t.yaml:2:26: “workers” must be a map from labels to values such as { region: eu }, "
+                + "not “eu”"
+        ),
+        (
+            "{ pipe: /a, workers: { region: { on: eu } } }",
+            "t.yaml:2:38: unknown key “on”; did you mean “in”?"
+        ),
+        ("{ pipe: /a, worker: {} }", "t.yaml:2:17: unknown key “worker”; did you mean “workers”?"),
+        (
+            "{ pipe: { path: /a, workers: {} } }",
+            "t.yaml:2:25: unknown key “workers”"
+        ),
         ("{ file: in.csv }", "t.yaml:2:13: “path” “in.csv” is not an absolute path"),
         ("{ file: / }", "t.yaml:2:13: the name “” names no file"),
         ("{ file: { pattern: '*' } }", "t.yaml:2:7: “file” needs “path”"),
@@ -98,6 +148,10 @@ import Testing
         (
             "{ process: 0 }",
             "t.yaml:2:16: “pid” must be a whole number from 1 to 2147483647, not 0"
+        ),
+        (
+            "{ process: { identity: '' } }",
+            "t.yaml:2:28: “identity” must be 1 to 256 bytes, not “”"
         ),
         ("{ process: {} }", "t.yaml:2:7: “process” needs exactly one of pid and pidFile"),
         (

@@ -161,7 +161,7 @@ struct MachineTests {
             #expect(
                 refusal([], labels(62))
                     == "labels of a worker, or requirements of an operation: 65 is over the "
-                    + "limit of 64, counting arch, host and os"
+                    + "limit of 64, counting arch, host, name and os"
             )
             #expect(throws: Never.self) {
                 try machine.checkedOffer(resources: [.gpus(4_096)], labels: [])

@@ -96,7 +96,7 @@ final class ManualCoordinator: Sendable {
                     send(.control(answer), to: envelope.sender)
                 case .log(let chunk): log.change { $0 += chunk.bytes }
                 case .events: continuation.yield(envelope)
-                case .tick, .fetch, .progress: break
+                case .tick, .fetch, .progress, .watched: break
                 }
             }
         }

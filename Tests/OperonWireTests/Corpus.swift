@@ -145,6 +145,10 @@ enum Corpus {
             )
         ),
         CorpusCase(
+            "watch",
+            .from(coordinator: .watch(Samples.watchOrders), sequence: 0)
+        ),
+        CorpusCase(
             "control-acknowledgement",
             coordinator: .control(Control(acknowledged: 5))
         ),
@@ -316,6 +320,17 @@ enum Corpus {
                     held: Samples.held,
                     progress: ReportedProgress(fraction: 0.25, text: "reading")
                 )
+            )
+        ),
+        CorpusCase("watched", worker: .watched(Samples.watchReports)),
+        CorpusCase(
+            "hello-watches",
+            worker: .hello(
+                {
+                    var hello = Samples.hello
+                    hello.offer.watches = true
+                    return hello
+                }()
             )
         ),
         CorpusCase(

@@ -39,6 +39,37 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// A watch that is otherwise right.
+    static func watch(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
+        .coordinator(field) { envelope in
+            envelope.message(36) {
+                $0.message(1) {
+                    $0.message(1) { begin in
+                        begin.fixed(1, 1)
+                        body(&begin)
+                    }
+                }
+            }
+        }
+    }
+
+    /// A report of a watch that is otherwise right.
+    static func report(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
+        .worker(field) { envelope in
+            envelope.message(37) {
+                $0.message(1) { report in
+                    report.fixed(1, 1)
+                    body(&report)
+                }
+            }
+        }
+    }
+
+    /// A report of an occurrence that is otherwise right.
+    static func occurrence(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
+        .report(field) { $0.message(5, body) }
+    }
+
     /// A result in an event that is otherwise right.
     static func result(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
         .event(field) { event in
@@ -114,6 +145,43 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
                     chunk.data(2, [])
                 }
             }
+        },
+        .coordinator("watch.orders") { $0.message(36) },
+        .coordinator("watch.what") { $0.message(36) { $0.message(1) } },
+        .coordinator("begin.watch") { $0.message(36) { $0.message(1) { $0.message(1) } } },
+        .watch("begin.file.path") { $0.message(3) { $0.string(1, "in") } },
+        .watch("begin.file.changes") { $0.message(3) { $0.string(1, "/in") } },
+        .watch("begin.file.changes") {
+            $0.message(3) {
+                $0.string(1, "/in"); $0.data(3, [6])
+            }
+        },
+        .watch("begin.file.pattern") {
+            $0.message(3) {
+                $0.string(1, "/in"); $0.string(2, "a/b"); $0.data(3, [1])
+            }
+        },
+        .watch("begin.pipe") { $0.string(4, "/a\u{0}") },
+        .watch("begin.program") { $0.message(5) },
+        .watch("begin.program") { $0.message(5) { $0.string(1, "a\u{0}") } },
+        .watch("begin.program") {
+            $0.message(5) { $0.string(1, String(repeating: "a", count: 128 << 10)) }
+        },
+        .watch("begin.signal") { $0.string(6, "SIGKILL") },
+        .watch("begin.process") { $0.string(7, "") },
+        .watch("begin.pid_file") { $0.string(8, "run/d.pid") },
+        .coordinator("end") { $0.message(36) { $0.message(1) { $0.fixed(2, 0) } } },
+        .coordinator("taken.identity") {
+            $0.message(36) {
+                $0.message(1) {
+                    $0.message(3) {
+                        $0.fixed(1, 1); $0.string(2, "a b")
+                    }
+                }
+            }
+        },
+        .coordinator("identify.process") {
+            $0.message(36) { $0.message(1) { $0.message(5) { $0.integer(1, 1) } } }
         },
         .coordinator("dispatch.operations") { $0.message(7) },
         .coordinator("operation.held") { $0.message(7) { $0.message(2) } },
@@ -191,6 +259,40 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
                 $0.held(); $0.string(3, String(repeating: "t", count: 257))
             }
         },
+        .worker("watched.reports") { $0.message(37) },
+        .worker("watched.what") { $0.message(37) { $0.message(1) } },
+        .worker("watched.watch") { $0.message(37) { $0.message(1) { $0.message(3) } } },
+        .report("watched.state") { $0.message(3) },
+        .report("refused.count") { $0.message(4) },
+        .report("problem.message") {
+            $0.message(3) {
+                $0.integer(1, 3)
+                $0.message(2) { $0.string(2, String(repeating: "p", count: 2_001)) }
+            }
+        },
+        .report("holds.watch") { $0.message(2) { $0.message(1) } },
+        .report("holds.state") { $0.message(2) { $0.message(1) { $0.fixed(1, 1) } } },
+        .report("holds.watches") { $0.message(2) { for _ in 0...10_000 { $0.message(1) } } },
+        .report("holds.occurrence") {
+            $0.message(2) {
+                $0.message(1) {
+                    $0.fixed(1, 1); $0.integer(3, 1); $0.string(4, "a b")
+                }
+            }
+        },
+        .occurrence("occurred.identity") { $0.data(2, Array("{}".utf8)) },
+        .occurrence("occurred.identity") {
+            $0.string(1, String(repeating: "i", count: 257)); $0.data(2, Array("{}".utf8))
+        },
+        .occurrence("occurred.event") { $0.string(1, "i") },
+        .occurrence("occurred.event") {
+            $0.string(1, "i"); $0.data(2, Array("[]".utf8))
+        },
+        .occurrence("occurred.event") {
+            $0.string(1, "i"); $0.data(2, [0x7B] + [UInt8](repeating: 0x20, count: 256 << 10))
+        },
+        .worker("identified.number") { $0.message(37) { $0.message(1) { $0.message(6) } } },
+        .worker("unidentified.number") { $0.message(37) { $0.message(1) { $0.message(7) } } },
         .worker("events.events") { $0.message(9) { $0.integer(1, 1) } },
         .worker("events.first_number") { $0.message(9) { $0.message(3) } },
         .worker("events.first_number") {

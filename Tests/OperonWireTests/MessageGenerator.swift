@@ -15,8 +15,9 @@ struct MessageGenerator {
 
     private mutating func coordinator() -> CoordinatorEnvelope {
         let body: CoordinatorMessage
-        switch below(7) {
+        switch below(8) {
         case 0: body = .welcome(welcome())
+        case 7: body = .watch(list(1...4) { $0.watchOrder() })
         case 6: body = .chunks(list(1...4) { $0.chunk() })
         case 1: body = .control(control())
         case 2: body = .resync
@@ -37,8 +38,9 @@ struct MessageGenerator {
 
     private mutating func worker() -> WorkerEnvelope {
         let body: WorkerMessage
-        switch below(8) {
+        switch below(9) {
         case 0: body = .hello(hello())
+        case 8: body = .watched(list(1...4) { $0.watchReport() })
         case 7:
             let text = text()
             let progress = ReportedProgress(
@@ -383,25 +385,25 @@ struct MessageGenerator {
     }
 
     /// With both ends of the length that names may have.
-    private mutating func name() -> String {
+    mutating func name() -> String {
         pick(["a", "default", "größe-→-🧵", String(repeating: "n", count: 256), "x\u{0}y", "\n"])
     }
 
-    private mutating func text() -> String {
+    mutating func text() -> String {
         below(3) == 0 ? "" : name()
     }
 
-    private mutating func small() -> UInt32 {
+    mutating func small() -> UInt32 {
         pick([0, 1, 127, 128, 65_535, .max, UInt32(truncatingIfNeeded: randomness.next())])
     }
 
-    private mutating func number() -> UInt64 {
+    mutating func number() -> UInt64 {
         pick([0, 1, 127, 128, 1 << 32, 1 << 63, .max, randomness.next(), randomness.next() >> 40])
     }
 
-    private mutating func positive() -> UInt64 { max(1, number()) }
+    mutating func positive() -> UInt64 { max(1, number()) }
 
-    private mutating func list<Element>(
+    mutating func list<Element>(
         _ counts: ClosedRange<Int>,
         _ make: (inout MessageGenerator) -> Element
     ) -> [Element] {

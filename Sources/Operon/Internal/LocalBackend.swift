@@ -195,6 +195,7 @@ final class LocalBackend: ClusterBackend {
         worker.kinds.time = time
         worker.resources = offer.resources
         worker.labels = .sorted(offer.labels)
+        worker.watchesSources = true
         worker.stateDirectory = store.map { $0 + ".worker" }
         // A message costs next to nothing here.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }

@@ -30,6 +30,9 @@ extension HostileWorkerSpeech {
         case .resync: return ["resync"]
         case .refused(let reason): return ["refused: \(reason)"]
         case .chunks: return ["chunks"]
+        case .watch(let orders):
+            for case .begin(let watch, _, _) in orders { self.watch = watch.rawValue }
+            return orders.map { _ in "watch" }
         }
     }
 }

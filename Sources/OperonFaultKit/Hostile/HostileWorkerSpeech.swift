@@ -25,6 +25,8 @@ package struct HostileWorkerSpeech: Sendable {
     /// Events up to this number are acknowledged.
     package var acknowledged: UInt64 = 0
     package private(set) var held: [HeldAttempt] = []
+    /// The last watch that it was ordered.
+    package var watch: UInt64 = 1
     /// Milliseconds on the worker's clock.
     package var now: Int64 = 1_000
 
@@ -97,7 +99,8 @@ package struct HostileWorkerSpeech: Sendable {
         case 6..<46: return events()
         case 46..<60: return beat()
         case 60..<65: return log()
-        case 65..<70: return progress()
+        case 65..<68: return progress()
+        case 68..<70: return watched()
         case 70..<73: return tick()
         case 73..<80: return fetch()
         case 80..<84: return coordinatorsOwn()
@@ -123,6 +126,60 @@ package struct HostileWorkerSpeech: Sendable {
 
     // MARK: - Kinds
 
+    /// Reports of sources that it may not watch, or may.
+    private mutating func watched() -> HostileMessage {
+        let (watch, epoch) = (self.watch, self.epoch)
+        return message("watched", isBeat: false) { values, raw in
+            raw.message(37) { reports in
+                for _ in 0..<1 + values.below(3) {
+                    reports.message(1) { report in
+                        report.fixed(1, values.number(or: watch))
+                        Self.fill(&report, &values, watch: watch, epoch: epoch)
+                    }
+                }
+            }
+        }
+    }
+
+    private static func fill(
+        _ report: inout RawMessage,
+        _ values: inout HostileValues,
+        watch: UInt64,
+        epoch: UInt64
+    ) {
+        switch values.below(6) {
+        case 0:
+            report.message(2) { holds in
+                for _ in 0..<values.below(4) {
+                    holds.message(1) { held in
+                        held.fixed(1, values.number(or: watch))
+                        // As a coordinator numbers its triggers.
+                        held.fixed(2, values.number(or: epoch << 32 | 1))
+                        held.integer(3, values.number(or: 2))
+                        held.string(4, values.text(or: "line:1"))
+                    }
+                }
+            }
+        case 1:
+            report.message(3) { state in
+                state.integer(1, values.number(or: 4))
+                state.message(2) { $0.string(2, values.text()) }
+            }
+        case 2:
+            report.message(4) { refused in
+                refused.integer(1, values.number(or: 4_294_967_295))
+                refused.message(2) { $0.string(2, values.text()) }
+            }
+        case 3:
+            report.message(5) { occurred in
+                occurred.string(1, values.text(or: "line:1"))
+                occurred.string(2, values.text(or: "{\"line\":1}"))
+            }
+        case 4: report.message(6) { $0.integer(1, values.number(or: 1)) }
+        default: report.message(7) { $0.integer(1, values.number(or: 1)) }
+        }
+    }
+
     private mutating func hello() -> HostileMessage {
         let (held, now, lastEvent, queue) = (self.held, self.now, self.lastEvent, self.queue)
         let acknowledged = self.acknowledged
@@ -146,6 +203,7 @@ package struct HostileWorkerSpeech: Sendable {
                 if values.isIn(20) { hello.string(14, values.text()) }
                 if values.isIn(20) { hello.fixed(15, values.number()) }
                 if values.isIn(20) { hello.integer(16, values.number()) }
+                if values.isIn(50) { hello.integer(24, 1) }
             }
         }
     }

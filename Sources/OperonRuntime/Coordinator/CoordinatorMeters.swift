@@ -133,7 +133,7 @@ package struct CoordinatorMeters: Sendable {
         case .workerLost: workersLost.increment()
         case .operationsAdded, .ready, .resumed, .yielded, .waitEnded, .retry, .result,
             .graphFinished, .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle,
-            .superseded, .eventRefused, .log, .progress:
+            .superseded, .eventRefused, .log, .progress, .watched:
             return
         }
     }

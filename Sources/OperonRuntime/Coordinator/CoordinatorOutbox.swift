@@ -19,6 +19,7 @@ package struct CoordinatorOutbox: Sendable {
                 dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
             case .control(let control):
                 control.verdicts.reduce(64 * control.orders.count) { $0 + $1.approximateBytes }
+            case .watch(let orders): orders.reduce(0) { $0 + $1.approximateBytes }
             case .welcome, .resync, .refused, .chunks: 0
             }
         }

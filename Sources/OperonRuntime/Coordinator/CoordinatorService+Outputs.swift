@@ -34,14 +34,7 @@ extension CoordinatorService {
                 )
             }
         }
-        let envelope = CoordinatorEnvelope(
-            reign: scheduler.reign,
-            epoch: scheduler.epoch,
-            sequence: 0,
-            sender: .none,
-            body: .chunks(chunks)
-        )
-        return (address, envelope)
+        return (address, envelope(.chunks(chunks), sequence: 0))
     }
 
     private func piece(_ request: OutputRequest) -> [UInt8]? {

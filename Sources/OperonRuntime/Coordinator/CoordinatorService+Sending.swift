@@ -126,7 +126,7 @@ extension CoordinatorEnvelope {
                 return room >= 0
             }
             parts.fitting = carrying(.control(fitting))
-        case .welcome, .resync, .refused, .chunks: break
+        case .welcome, .resync, .refused, .chunks, .watch: break
         }
         return parts
     }

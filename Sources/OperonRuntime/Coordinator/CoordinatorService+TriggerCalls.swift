@@ -181,7 +181,8 @@ extension CoordinatorService {
         var view = TriggerView(
             name: definition.name,
             source: definition.source.kind,
-            on: definition.source.words,
+            on: definition.source.words
+                + (triggering.descriptions[summary.id]?.watcher.words ?? ""),
             graph: triggering.descriptions[summary.id]?.graph.file ?? "",
             status: summary.status.rawValue,
             overlap: policy.overlap.rawValue,
@@ -193,6 +194,7 @@ extension CoordinatorService {
         view.open = summary.openCount
         view.last = summary.last.map { self.view($0, of: definition.name) }
         view.watch = watch?.state.rawValue
+        view.watchedBy = triggering.workers.table.watcher(of: summary.id)
         let problems = [definition.problem, watch?.problem ?? "", summary.reason]
         view.problem = problems.first { !$0.isEmpty }
         view.missed = definition.source.isTimer ? policy.missed.rawValue : nil
@@ -272,6 +274,17 @@ extension FiringSource {
             source.outcomes.isEmpty
                 ? "graph \(source.name)"
                 : "graph \(source.name) (\(source.outcomes.map(\.name).joined(separator: ", ")))"
+        }
+    }
+}
+
+extension TriggerWatcher {
+    fileprivate var words: String {
+        switch self {
+        case .coordinator: ""
+        case .workers([]): " at any worker"
+        case .workers(let requirements):
+            " at a worker with " + requirements.map(\.selector).joined(separator: ", ")
         }
     }
 }

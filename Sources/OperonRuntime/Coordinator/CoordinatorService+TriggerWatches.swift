@@ -5,30 +5,23 @@ import OperonPorts
 
 // Watches the sources of triggers that are outside of the cluster.
 extension CoordinatorService {
-    /// How long a source that failed is left alone: at first, and at most.
-    private static let watchPauses = (first: Duration.seconds(1), most: Duration.seconds(60))
-
-    /// The trigger takes nothing more from this watch.
-    private struct WatchEnded: Error {}
-
     /// Watches what triggers want to be watched, until its task is cancelled.
     nonisolated func watchSources() async {
-        guard let provider = await triggering.support?.sources else { return }
+        guard let support = await triggering.support else { return }
         let changes = await triggering.watchSignal
         await withDiscardingTaskGroup { group in
             for await _ in changes.raised {
                 for (id, watch) in await nextWatches() {
-                    group.addTask { await self.run(watch, of: id, provider) }
+                    group.addTask { await self.run(watch, of: id, support.sources) }
                 }
             }
             group.cancelAll()
         }
-        await provider.shutDown()
+        await support.sources?.shutDown()
     }
 
     /// A trigger was added, changed or removed.
     func noteForWatches(_ id: TriggerID) {
-        guard triggering.support?.sources != nil else { return }
         let wanted = triggering.descriptions[id]?.source.watched
         guard wanted != nil || triggering.watches[id] != nil else { return }
         triggering.watchChanges.append(id)
@@ -46,17 +39,18 @@ extension CoordinatorService {
             let isWanted = triggering.table.takesOccurrences(id, at: time.wall())
             let description = isWanted ? triggering.descriptions[id] : nil
             let wanted = description?.source.watched
+            let watcher = description?.watcher ?? .coordinator
             let current = triggering.watches[id]
             // What was added anew may be observed where it could not be before.
             let hasFailed = current?.report.state == .ended && current?.report.problem != ""
-            if let current, current.source == wanted, current.until == description?.policy.until,
-                !hasFailed
+            if let current, current.source == wanted, current.watcher == watcher,
+                current.until == description?.policy.until, !hasFailed
             {
                 continue
             }
             triggering.watches.removeValue(forKey: id)?.end.open()
             guard let wanted else { continue }
-            let watch = TriggerWatch(wanted, until: description?.policy.until)
+            let watch = TriggerWatch(wanted, by: watcher, until: description?.policy.until)
             triggering.watches[id] = watch
             begun.append((id, watch))
         }
@@ -66,7 +60,7 @@ extension CoordinatorService {
     private nonisolated func run(
         _ watch: TriggerWatch,
         of id: TriggerID,
-        _ provider: any TriggerSourceProvider
+        _ provider: (any TriggerSourceProvider)?
     ) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.observe(watch, of: id, provider) }
@@ -92,65 +86,50 @@ extension CoordinatorService {
     private func isCurrent(_ watch: TriggerWatch, of id: TriggerID) -> Bool {
         triggering.watches[id]?.end === watch.end
             && triggering.descriptions[id]?.source.watched == watch.source
+            && triggering.descriptions[id]?.watcher == watch.watcher
     }
 
     private nonisolated func observe(
         _ watch: TriggerWatch,
         of id: TriggerID,
-        _ provider: any TriggerSourceProvider
+        _ provider: (any TriggerSourceProvider)?
     ) async {
+        guard let codec = await triggering.support?.codec else { return }
         let name = await name(of: id)
         let tell: @Sendable (TriggerSourceStatus) -> Void = { [logger] status in
             if watch.note(status) { Self.log(status, name, logger) }
         }
-        var pause = Self.watchPauses.first
-        while !Task.isCancelled {
-            do {
-                guard let source = try Self.source(of: watch, provider, tell) else { return }
-                try await source.run(
-                    { try await self.take($0, of: id, watch, tell) },
-                    status: tell
+        let observation = SourceObservation(time: time) { () throws(TriggerSourceError) in
+            switch watch.watcher {
+            case .workers(let requirements):
+                return WorkerSource(
+                    service: self,
+                    trigger: id,
+                    watch: watch,
+                    requirements: requirements,
+                    codec: codec
                 )
-                return watch.noteEnd()
-            } catch is WatchEnded {
-                return await forget(watch, of: id)
-            } catch {
-                if Task.isCancelled { return }
-                let problem = Self.problem(error)
-                tell(.waiting(problem))
-                if problem.code == .invalid { return watch.noteEnd(problem.message) }
+            case .coordinator:
+                guard let provider else { throw TriggerSupport.watchesNothing }
+                return try provider.source(watch.source)
             }
-            do { try await time.sleep(time.now() + pause) } catch { return }
-            pause = min(pause * 2, Self.watchPauses.most)
+        }
+        let end = await observation.run(
+            { try await self.take($0, of: id, watch, tell) },
+            status: tell
+        )
+        switch end {
+        case .ended: watch.noteEnd()
+        case .impossible(let problem):
+            tell(.waiting(problem))
+            watch.noteEnd(problem.message)
+        case .unwanted: await forget(watch, of: id)
+        case .cancelled: return
         }
     }
 
     private func name(of id: TriggerID) -> String {
         triggering.descriptions[id]?.name ?? "\(id)"
-    }
-
-    /// - Returns: `nil`: this process never watches such a source.
-    private static func source(
-        of watch: TriggerWatch,
-        _ provider: any TriggerSourceProvider,
-        _ tell: @Sendable (TriggerSourceStatus) -> Void
-    ) throws(TriggerSourceError) -> (any TriggerSource)? {
-        do throws(TriggerSourceError) {
-            return try provider.source(watch.source)
-        } catch {
-            guard error.code == .accessRefused else { throw error }
-            tell(.waiting(error))
-            watch.noteEnd(error.message)
-            return nil
-        }
-    }
-
-    private static func problem(_ error: any Error) -> TriggerSourceError {
-        switch error {
-        case let error as TriggerSourceError: error
-        case let error as SystemError: TriggerSourceError(error, "it cannot be observed")
-        default: TriggerSourceError(.system, "\(error)")
-        }
     }
 
     private static func log(_ status: TriggerSourceStatus, _ name: String, _ logger: Logger) {
@@ -182,6 +161,7 @@ extension CoordinatorService {
             data: String(decoding: occurrence.event, as: UTF8.self)
         )
         let answers = DurableAnswers(of: self)
+        var hasWaited = false
         while true {
             try Task.checkCancellation()
             // Before the question, so that no change is missed.
@@ -198,16 +178,19 @@ extension CoordinatorService {
                 // The source goes on: what it has in its memory would be lost with it.
                 try await goesOn()
                 tell(.waiting(TriggerSourceError(.exhausted, error.message)))
-                try await time.sleep(time.now() + Self.watchPauses.first)
+                hasWaited = true
+                try await time.sleep(time.now() + SourceObservation.pauses.first)
                 continue
             }
             switch answer {
-            case .accepted, .again: return tell(.observing)
+            case .accepted, .again:
+                if hasWaited { tell(.observing) }
+                return
             // It stays where it is: with the source, in the kernel, in the broker.
             case .refused(.busy), .refused(.tooMany): await change.wait()
             case .refused(.data(let why)):
                 return tell(.refused(TriggerSourceError(.limitExceeded, why)))
-            case .refused(.ended), .refused(.unknown), nil: throw WatchEnded()
+            case .refused(.ended), .refused(.unknown), nil: throw SourceObservation.Unwanted()
             }
         }
     }

@@ -15,6 +15,7 @@ extension CoordinatorService {
             group.addTask { await self.lookAtClock() }
             group.addTask { await self.submitFirings() }
             group.addTask { await self.watchSources() }
+            group.addTask { await self.settleWatches() }
         }
     }
 

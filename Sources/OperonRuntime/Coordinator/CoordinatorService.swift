@@ -49,7 +49,7 @@ package actor CoordinatorService {
     private let sendSignal = Signal()
     private var alarm = Alarm<Timestamp>()
     private var dateAlarm = Alarm<WallTime>()
-    private let connected = Latch()
+    let connected = Latch()
     private(set) var hasEnded = false
     /// The result of the last command; `nil`: it was refused.
     var result: Scheduler.CommandResult?
@@ -460,7 +460,8 @@ package actor CoordinatorService {
             case .workerLost(let worker): outputServer.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .waitEnded,
                 .retry, .workerJoined, .workerDraining,
-                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
+                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log,
+                .watched:
                 continue
             }
         }
@@ -481,8 +482,12 @@ package actor CoordinatorService {
                 finished.removeValue(forKey: graph)?.open()
                 noteEnded(graph)
             case .finished(let operation, _): endListening(to: operation)
-            case .workerJoined(let worker, _, _): workerNames[worker.incarnation] = worker.name
+            case .workerJoined(let worker, _, _):
+                workerNames[worker.incarnation] = worker.name
+                noteWatchers()
             case .log(let chunk): tell(chunk)
+            case .watched(let worker, let reports): note(reports, of: worker)
+            case .workerLost, .workerDraining: noteWatchers()
             case .superseded(let epoch):
                 // The decisions of this coordinator do not count any more: it must not run beside
                 // the newer one.
@@ -527,18 +532,30 @@ package actor CoordinatorService {
             guard !operations.isEmpty else { return }
             body = .dispatch(Dispatch(acknowledged: acknowledged, operations: operations))
         }
-        let envelope = CoordinatorEnvelope(
-            reign: scheduler.reign,
-            epoch: scheduler.epoch,
-            sequence: message.sequence,
-            sender: .none,
-            body: body
-        )
+        let envelope = envelope(body, sequence: message.sequence)
         switch message.destination {
         case .everyWorker: outbox.append(envelope, to: .everyWorker, priority: priority)
         case .worker(let address):
             outbox.append(envelope, to: .worker(address), priority: priority)
         }
+    }
+
+    /// Queues a message without a number, behind those that wait for this worker.
+    func post(_ body: CoordinatorMessage, to address: WorkerAddress) {
+        let envelope = envelope(body, sequence: 0)
+        outbox.append(envelope, to: .worker(address), priority: QueuePriority.veryHigh.level)
+        sendSignal.raise()
+    }
+
+    /// A message of this coordinator.
+    func envelope(_ body: CoordinatorMessage, sequence: UInt64) -> CoordinatorEnvelope {
+        CoordinatorEnvelope(
+            reign: scheduler.reign,
+            epoch: scheduler.epoch,
+            sequence: sequence,
+            sender: .none,
+            body: body
+        )
     }
 
     // MARK: - Output

@@ -49,6 +49,7 @@ struct EventIdentity {
         case .progress: kind = 19
         case .fetch: kind = 20
         case .tick: kind = 21
+        case .watched: kind = 22
         }
         add(envelope.sender.incarnation.rawValue)
         add(kind)

@@ -18,7 +18,10 @@ extension LocalCoordinator {
         let zone: TimeZoneRules
         do {
             let given = try support.codec.decodeTrigger(body, contentType: contentType)
-            description = try support.resolved(given)
+            let resolved = try support.resolved(given)
+            description = try await answers.live { service throws(ClientError) in
+                try await service.identified(resolved)
+            }
             zone = try support.zone(of: description)
             try TriggerCheck.check(description, support.codec, limits)
         } catch let error as ClientError {

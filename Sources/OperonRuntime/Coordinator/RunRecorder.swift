@@ -98,9 +98,8 @@ package struct RunRecord: Sendable {
             change(attempt, of: operation) { $0.yieldedAt = now }
         case .waitEnded(let operation, let attempt, _):
             change(attempt, of: operation) { $0.resume(at: now) }
-        case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle,
-            .superseded,
-            .eventRefused, .log, .progress:
+        case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle, .superseded,
+            .eventRefused, .log, .progress, .watched:
             break
         }
     }

@@ -28,6 +28,8 @@ struct TriggerShell: Sendable {
     /// Triggers whose watches may have to begin or end.
     var watchChanges: [TriggerID] = []
     let watchSignal = Signal()
+    /// What workers watch.
+    var workers = WorkerWatches()
     /// `nil`: this coordinator has no triggers.
     let support: TriggerSupport?
 
@@ -55,13 +57,17 @@ package struct TriggerSupport: Sendable {
         self.sources = sources
     }
 
+    static let watchesNothing =
+        TriggerSourceError(.accessRefused, "this coordinator watches nothing")
+
     /// The description as it is kept.
     func resolved(
         _ description: TriggerDescription
     ) throws(TriggerSourceError) -> TriggerDescription {
-        guard let source = description.source.watched else { return description }
+        guard let source = description.source.watched, description.watcher == .coordinator
+        else { return description }
         guard let sources else {
-            throw TriggerSourceError(.accessRefused, "this coordinator watches nothing")
+            throw Self.watchesNothing
         }
         var description = description
         description.source = .watched(try sources.resolved(source))

@@ -22,6 +22,7 @@ struct TriggerWatch: Sendable {
     }
 
     let source: WatchedSource
+    let watcher: TriggerWatcher
     /// The trigger does not fire after this time.
     let until: WallTime?
     /// Opened when the trigger is gone, or has another source.
@@ -29,8 +30,9 @@ struct TriggerWatch: Sendable {
     private let change = NIOLockedValueBox(Latch())
     private let box = NIOLockedValueBox(Report())
 
-    init(_ source: WatchedSource, until: WallTime?) {
+    init(_ source: WatchedSource, by watcher: TriggerWatcher, until: WallTime?) {
         self.source = source
+        self.watcher = watcher
         self.until = until
     }
 

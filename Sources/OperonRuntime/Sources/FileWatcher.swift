@@ -1,5 +1,5 @@
 package import OperonModel
-package import OperonPorts
+import OperonPorts
 
 /// Watches one file, or the files of one folder that match a pattern, with inotify(7).
 ///

@@ -1,4 +1,4 @@
-import OperonPorts
+import OperonModel
 
 /// Cuts a stream of bytes into lines of a bounded length. A value without I/O.
 struct LineSplitter {

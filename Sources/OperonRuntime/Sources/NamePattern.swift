@@ -1,6 +1,5 @@
 import Glibc
-import OperonModel
-package import OperonPorts
+package import OperonModel
 
 /// Which names in one folder are meant: one name, or those that match a pattern with `*`, `?` and
 /// `[a-z]`, as a shell and `forEach` match them. A name that begins with a dot matches only a

@@ -177,5 +177,8 @@ package final class OwnSources: TriggerSourceProvider {
         }.get()
     }
 
-    private static let over = TriggerSourceError(.ended, "the coordinator is shutting down")
+    private static let over = TriggerSourceError(
+        .ended,
+        "the process that watches is shutting down"
+    )
 }

@@ -1,5 +1,5 @@
 import Glibc
-import OperonPorts
+import OperonModel
 
 /// A file whose first line is the number of a process.
 enum PIDFile {

@@ -1,5 +1,5 @@
 import Glibc
-import OperonPorts
+import OperonModel
 
 /// The reading end of a named pipe, with the lines that come out of it.
 ///

@@ -1,5 +1,5 @@
-import OperonModel
-package import OperonPorts
+package import OperonModel
+import OperonPorts
 
 /// The lines that programs write to a named pipe (fifo(7)), each of them an occurrence, empty lines
 /// included.

@@ -1,6 +1,6 @@
 import COperonProcess
 import Glibc
-package import OperonPorts
+package import OperonModel
 
 /// One process, told from every other that has its number before or after it.
 package struct ProcessIdentity: Hashable, Sendable, CustomStringConvertible {

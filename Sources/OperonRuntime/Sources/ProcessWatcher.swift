@@ -1,5 +1,5 @@
-import OperonModel
-package import OperonPorts
+package import OperonModel
+import OperonPorts
 
 /// Watches for the end of a process of this machine: a certain one, or the one that a file names.
 ///

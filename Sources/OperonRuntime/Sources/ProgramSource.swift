@@ -1,7 +1,7 @@
 import Glibc
 package import OperonCore
 package import OperonModel
-package import OperonPorts
+import OperonPorts
 
 /// The lines that a program prints to its standard output, each of them an occurrence. The program
 /// is started again, after a growing pause, whenever it ends.

@@ -1,5 +1,5 @@
-import OperonModel
-package import OperonPorts
+package import OperonModel
+import OperonPorts
 import UnixSignals
 
 /// A signal that somebody sends to this process (`kill -USR1 PID`), as an occurrence.

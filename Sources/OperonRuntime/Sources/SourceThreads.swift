@@ -1,8 +1,7 @@
 import COperonProcess
 import Glibc
 import NIOConcurrencyHelpers
-import OperonModel
-package import OperonPorts
+package import OperonModel
 
 /// The threads that the sources of one process share: one waits for descriptors, one calls what may
 /// block, such as the file system. A file system that does not answer therefore delays every source

@@ -11,6 +11,9 @@ package struct Machine: Hashable, Sendable {
     package var memory: Int?
     /// The graphics processors, as their driver names them.
     package var gpus: [String]
+    /// The name of the label that tells machines apart.
+    static let hostLabel = "host"
+
     /// `arch`, `host` and `os`.
     package var labels: [WorkerLabel]
 
@@ -35,7 +38,7 @@ package struct Machine: Hashable, Sendable {
         gpus = Self.graphics(environment, root)
         labels = [
             WorkerLabel("arch", Self.architecture),
-            WorkerLabel("host", OwnProcess.hostName),
+            WorkerLabel(Self.hostLabel, OwnProcess.hostName),
             WorkerLabel("os", "linux"),
         ]
     }
@@ -209,7 +212,7 @@ package struct WorkerOfferError: Error, Hashable, Sendable, CustomStringConverti
         let own: String? =
             switch refusal {
             case .limitExceeded(.resources, _, _): "the machine's own cpus, memory and gpus"
-            case .limitExceeded(.labels, _, _): "arch, host and os"
+            case .limitExceeded(.labels, _, _): "arch, host, name and os"
             default: nil
             }
         message = "\(refusal)" + (own.map { ", counting \($0)" } ?? "")

@@ -17,8 +17,11 @@ package struct WorkerHost: Sendable {
         package var queues: [String] = []
         /// What it offers instead of what its machine has, or besides it.
         package var resources: ResourceAmounts = []
-        /// Its labels besides `arch`, `host` and `os`, or instead of them.
+        /// Its labels besides `arch`, `host`, `name` and `os`, or instead of them.
         package var labels: [WorkerLabel] = []
+        /// Whether it watches sources of triggers on its machine. Clients can then learn which
+        /// files and processes there are, and run programs as its user, as they can with commands.
+        package var watchesSources = false
         /// Where it makes the control groups that hold commands to their resources; `nil`: nowhere.
         package var controlGroups: ControlGroupPlace?
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
@@ -79,13 +82,15 @@ package struct WorkerHost: Sendable {
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
         let machine = Machine(environment: configuration.environment)
+        let name = configuration.name ?? "\(OwnProcess.hostName)-\(OwnProcess.id)"
+        self.name = name
         let offer: WorkerOffer
         let state: StateDirectory?
         var groups: ControlGroups?
         do {
             offer = try machine.checkedOffer(
                 resources: configuration.resources,
-                labels: configuration.labels
+                labels: [WorkerLabel("name", name)] + configuration.labels
             )
             state = try configuration.stateDirectory.map { path throws(StateDirectoryError) in
                 try StateDirectory(path: path, incarnation: incarnation)
@@ -102,7 +107,6 @@ package struct WorkerHost: Sendable {
             kinds.threads?.stop()
             throw error
         }
-        name = configuration.name ?? "\(OwnProcess.hostName)-\(OwnProcess.id)"
         var agent = WorkerAgent.Configuration(
             name: name,
             incarnation: incarnation,
@@ -115,6 +119,7 @@ package struct WorkerHost: Sendable {
         agent.runsAnyKind = kinds.areLookedUp
         agent.offer = offer
         agent.offer.enforces = groups != nil
+        agent.offer.watches = configuration.watchesSources
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
         agent.workerID = state?.worker ?? ""
@@ -127,10 +132,21 @@ package struct WorkerHost: Sendable {
             transport: transport(incarnation),
             processes: processes,
             kinds: kinds,
+            sources: Self.sources(configuration),
             logger: logger,
             linkObserver: configuration.linkObserver,
             observer: configuration.observer
         )
+    }
+
+    private static func sources(_ configuration: Configuration) -> OwnSources? {
+        guard configuration.watchesSources else { return nil }
+        var sources = OwnSources.Configuration(
+            watchesMachine: true,
+            environment: configuration.environment
+        )
+        sources.report = configuration.report
+        return OwnSources(sources)
     }
 
     private static func controlGroups(

@@ -80,6 +80,7 @@ extension WorkerEnvelope {
         switch body {
         case .events(let batch): batch.events.reduce(0) { $0 + $1.byteCount }
         case .log(let chunk): chunk.bytes.count
+        case .watched(let reports): reports.reduce(0) { $0 + $1.approximateBytes }
         case .hello, .beat, .progress, .tick, .fetch: 0
         }
     }

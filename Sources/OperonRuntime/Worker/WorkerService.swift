@@ -35,6 +35,8 @@ package final class WorkerService: Sendable {
     private let state: NIOLockedValueBox<State>
     private let transport: any WorkerTransport
     private let executor: OperationExecutor
+    /// `nil`: this worker watches nothing.
+    private let sources: WorkerSources?
     private let observer: Observer
     private let linkObserver: LinkObserver
     private let logger: Logger
@@ -49,6 +51,7 @@ package final class WorkerService: Sendable {
         transport: any WorkerTransport,
         processes: ProcessRunner,
         kinds: RegisteredKinds = .none,
+        sources: (any TriggerSourceProvider)? = nil,
         logger: Logger,
         linkObserver: @escaping LinkObserver = { _ in },
         observer: @escaping Observer = { _ in }
@@ -60,6 +63,7 @@ package final class WorkerService: Sendable {
         self.observer = observer
         self.linkObserver = linkObserver
         limits = agent.configuration.limits
+        self.sources = sources.map { WorkerSources($0) }
         executor = OperationExecutor(
             processes: processes,
             kinds: kinds,
@@ -83,6 +87,8 @@ package final class WorkerService: Sendable {
             group.addTask { await self.forwardLogs() }
             group.addTask { await self.forwardProgress() }
             group.addTask { await self.followInputs() }
+            group.addTask { await self.sources?.run() }
+            group.addTask { await self.forwardWatchReports() }
             // Starting processes blocks, so it must not happen where messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await executor.run { self.end() }
@@ -212,6 +218,8 @@ package final class WorkerService: Sendable {
     private struct Rest {
         var stops: [WorkerAgent.Stop] = []
         var answers: [(CheckedContinuation<Answer, Never>, Answer)] = []
+        var watchOrders: [(orders: [WatchOrder], reign: Reign)] = []
+        var isWelcomed = false
     }
 
     private func handle(_ events: [WorkerAgent.Event]) {
@@ -221,6 +229,8 @@ package final class WorkerService: Sendable {
     private func finish(_ rest: Rest) {
         for stop in rest.stops { executor.stop(stop) }
         for (continuation, answer) in rest.answers { continuation.resume(returning: answer) }
+        for (orders, reign) in rest.watchOrders { sources?.obey(orders, by: reign) }
+        if rest.isWelcomed { sources?.state() }
     }
 
     private func handle(_ events: [WorkerAgent.Event], _ state: inout State) -> Rest {
@@ -246,6 +256,10 @@ package final class WorkerService: Sendable {
                 }
             }
             rest.stops += state.effects.stops
+            if !state.effects.watchOrders.isEmpty {
+                rest.watchOrders.append((state.effects.watchOrders, state.agent.reign))
+            }
+            for case .welcomed in state.effects.notices { rest.isWelcomed = true }
             for answer in state.effects.answers {
                 guard let asker = state.asking.removeValue(forKey: answer.number) else { continue }
                 rest.answers.append((asker, answer.content))
@@ -321,6 +335,18 @@ package final class WorkerService: Sendable {
         for await report in executor.progress {
             guard let envelope = envelope(.progress(report)) else { continue }
             await send(envelope, .events)
+        }
+    }
+
+    /// The coordinator asks again for what is lost.
+    private func forwardWatchReports() async {
+        guard let sources else { return }
+        for await reports in sources.reports {
+            let pieces = reports.pieces(ofBytes: Limits.watchMessageBytes, \.approximateBytes)
+            for piece in pieces {
+                guard let envelope = envelope(.watched(Array(piece))) else { continue }
+                await send(envelope, .events)
+            }
         }
     }
 

@@ -42,6 +42,56 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
+nonisolated enum ProtoWatchState: SwiftProtobuf.Enum, Swift.CaseIterable {
+  typealias RawValue = Int
+  case unspecified // = 0
+  case starting // = 1
+  case observing // = 2
+
+  /// It cannot observe at present, and tries again.
+  case waiting // = 3
+
+  /// Nothing more can occur, or be observed.
+  case ended // = 4
+  case UNRECOGNIZED(Int)
+
+  init() {
+    self = .unspecified
+  }
+
+  init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .unspecified
+    case 1: self = .starting
+    case 2: self = .observing
+    case 3: self = .waiting
+    case 4: self = .ended
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  var rawValue: Int {
+    switch self {
+    case .unspecified: return 0
+    case .starting: return 1
+    case .observing: return 2
+    case .waiting: return 3
+    case .ended: return 4
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  static let allCases: [ProtoWatchState] = [
+    .unspecified,
+    .starting,
+    .observing,
+    .waiting,
+    .ended,
+  ]
+
+}
+
 nonisolated enum ProtoLogStream: SwiftProtobuf.Enum, Swift.CaseIterable {
   typealias RawValue = Int
   case unspecified // = 0
@@ -260,8 +310,8 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
   /// Clears the value of `sender`. Subsequent reads from it will return its default value.
   mutating func clearSender() {_uniqueStorage()._sender = nil}
 
-  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused, chunks. By workers:
-  /// the rest.
+  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused, chunks, watch. By
+  /// workers: the rest.
   var body: OneOf_Body? {
     get {return _storage._body}
     set {_uniqueStorage()._body = newValue}
@@ -364,13 +414,29 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     set {_uniqueStorage()._body = .chunks(newValue)}
   }
 
-  /// Further kinds: from 36.
   var progress: ProtoProgressReport {
     get {
       if case .progress(let v)? = _storage._body {return v}
       return ProtoProgressReport()
     }
     set {_uniqueStorage()._body = .progress(newValue)}
+  }
+
+  var watch: ProtoWatchOrders {
+    get {
+      if case .watch(let v)? = _storage._body {return v}
+      return ProtoWatchOrders()
+    }
+    set {_uniqueStorage()._body = .watch(newValue)}
+  }
+
+  /// Further kinds: from 38.
+  var watched: ProtoWatchReports {
+    get {
+      if case .watched(let v)? = _storage._body {return v}
+      return ProtoWatchReports()
+    }
+    set {_uniqueStorage()._body = .watched(newValue)}
   }
 
   /// Room for a proof of the sender. Not written and not looked at yet.
@@ -385,8 +451,8 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused, chunks. By workers:
-  /// the rest.
+  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused, chunks, watch. By
+  /// workers: the rest.
   nonisolated enum OneOf_Body: Equatable, Sendable {
     case dispatch(ProtoDispatch)
     case control(ProtoControl)
@@ -401,8 +467,10 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     case tick(ProtoTick)
     case fetch(ProtoFetch)
     case chunks(ProtoChunks)
-    /// Further kinds: from 36.
     case progress(ProtoProgressReport)
+    case watch(ProtoWatchOrders)
+    /// Further kinds: from 38.
+    case watched(ProtoWatchReports)
 
   }
 
@@ -524,62 +592,118 @@ nonisolated struct ProtoPayload: Sendable {
 }
 
 /// The first word on a connection, said again every beat until it is welcomed.
-nonisolated struct ProtoHello: Sendable {
+nonisolated struct ProtoHello: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   /// The name of the machine, for people, up to 256 bytes.
-  var host: String = String()
+  var host: String {
+    get {_storage._host}
+    set {_uniqueStorage()._host = newValue}
+  }
 
   /// The process id on that machine.
-  var processID: Int32 = 0
+  var processID: Int32 {
+    get {_storage._processID}
+    set {_uniqueStorage()._processID = newValue}
+  }
 
   /// How many operations it runs at once, from 1.
-  var slots: UInt32 = 0
+  var slots: UInt32 {
+    get {_storage._slots}
+    set {_uniqueStorage()._slots = newValue}
+  }
 
   /// The queues it serves. Empty: all.
-  var queues: [String] = []
+  var queues: [String] {
+    get {_storage._queues}
+    set {_uniqueStorage()._queues = newValue}
+  }
 
   /// The kinds of work it knows, sorted.
-  var kinds: [String] = []
+  var kinds: [String] {
+    get {_storage._kinds}
+    set {_uniqueStorage()._kinds = newValue}
+  }
 
   /// Attempts without a final event.
-  var held: [ProtoHeldAttempt] = []
+  var held: [ProtoHeldAttempt] {
+    get {_storage._held}
+    set {_uniqueStorage()._held = newValue}
+  }
 
   /// The number of the first event it still holds, from 1. first_event == last_event + 1: none.
-  var firstEvent: UInt64 = 0
+  var firstEvent: UInt64 {
+    get {_storage._firstEvent}
+    set {_uniqueStorage()._firstEvent = newValue}
+  }
 
   /// The number of the last event it has numbered. 0: none yet.
-  var lastEvent: UInt64 = 0
+  var lastEvent: UInt64 {
+    get {_storage._lastEvent}
+    set {_uniqueStorage()._lastEvent = newValue}
+  }
 
   /// It takes nothing new and will leave.
-  var isDraining: Bool = false
+  var isDraining: Bool {
+    get {_storage._isDraining}
+    set {_uniqueStorage()._isDraining = newValue}
+  }
 
   /// When it was sent, on the worker's clock: the welcome repeats it.
-  var sentAtNanoseconds: Int64 = 0
+  var sentAtNanoseconds: Int64 {
+    get {_storage._sentAtNanoseconds}
+    set {_uniqueStorage()._sentAtNanoseconds = newValue}
+  }
 
   /// The id of its state directory, whose lock it holds, up to 256 bytes. Empty: it has none.
-  var worker: String = String()
+  var worker: String {
+    get {_storage._worker}
+    set {_uniqueStorage()._worker = newValue}
+  }
 
   /// The life before this one on the same state directory: it is dead. 0: none, or not known.
-  var predecessor: UInt64 = 0
+  var predecessor: UInt64 {
+    get {_storage._predecessor}
+    set {_uniqueStorage()._predecessor = newValue}
+  }
 
   /// It knows any kind, also those that are not among kinds.
-  var runsAnyKind: Bool = false
+  var runsAnyKind: Bool {
+    get {_storage._runsAnyKind}
+    set {_uniqueStorage()._runsAnyKind = newValue}
+  }
 
   /// What operations may take of it besides slots. Sorted by name, no name twice.
-  var resources: [ProtoResourceAmount] = []
+  var resources: [ProtoResourceAmount] {
+    get {_storage._resources}
+    set {_uniqueStorage()._resources = newValue}
+  }
 
   /// Sorted by name, no name twice.
-  var labels: [ProtoWorkerLabel] = []
+  var labels: [ProtoWorkerLabel] {
+    get {_storage._labels}
+    set {_uniqueStorage()._labels = newValue}
+  }
 
   /// It holds operations to their processors and memory if they ask for that.
-  var enforces: Bool = false
+  var enforces: Bool {
+    get {_storage._enforces}
+    set {_uniqueStorage()._enforces = newValue}
+  }
+
+  /// It watches sources of triggers.
+  var watches: Bool {
+    get {_storage._watches}
+    set {_uniqueStorage()._watches = newValue}
+  }
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
+
+  fileprivate var _storage = unsafe _StorageClass.defaultInstance
 }
 
 /// How much of a resource.
@@ -1170,7 +1294,6 @@ nonisolated struct ProtoOutputRequest: Sendable {
   fileprivate var _held: ProtoHeldAttempt? = nil
 }
 
-/// A piece of what an operation prints. May be lost.
 /// How far a running operation says it is. May be lost; only the latest counts.
 nonisolated struct ProtoProgressReport: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1199,6 +1322,255 @@ nonisolated struct ProtoProgressReport: Sendable {
   fileprivate var _held: ProtoHeldAttempt? = nil
 }
 
+/// What a worker reports of sources of triggers that it watches: at least one report. May be lost,
+/// and come twice.
+nonisolated struct ProtoWatchReports: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var reports: [ProtoWatchReport] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoWatchReport: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the watch. 0 with `holds`, `identified` and `unidentified`.
+  var watch: UInt64 = 0
+
+  var what: ProtoWatchReport.OneOf_What? = nil
+
+  var holds: ProtoHeldWatches {
+    get {
+      if case .holds(let v)? = what {return v}
+      return ProtoHeldWatches()
+    }
+    set {what = .holds(newValue)}
+  }
+
+  var state: ProtoWatchStateReport {
+    get {
+      if case .state(let v)? = what {return v}
+      return ProtoWatchStateReport()
+    }
+    set {what = .state(newValue)}
+  }
+
+  var refused: ProtoWatchRefusals {
+    get {
+      if case .refused(let v)? = what {return v}
+      return ProtoWatchRefusals()
+    }
+    set {what = .refused(newValue)}
+  }
+
+  var occurred: ProtoWatchOccurrence {
+    get {
+      if case .occurred(let v)? = what {return v}
+      return ProtoWatchOccurrence()
+    }
+    set {what = .occurred(newValue)}
+  }
+
+  var identified: ProtoProcessIdentified {
+    get {
+      if case .identified(let v)? = what {return v}
+      return ProtoProcessIdentified()
+    }
+    set {what = .identified(newValue)}
+  }
+
+  /// Further reports: from 8.
+  var unidentified: ProtoProcessUnidentified {
+    get {
+      if case .unidentified(let v)? = what {return v}
+      return ProtoProcessUnidentified()
+    }
+    set {what = .unidentified(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_What: Equatable, Sendable {
+    case holds(ProtoHeldWatches)
+    case state(ProtoWatchStateReport)
+    case refused(ProtoWatchRefusals)
+    case occurred(ProtoWatchOccurrence)
+    case identified(ProtoProcessIdentified)
+    /// Further reports: from 8.
+    case unidentified(ProtoProcessUnidentified)
+
+  }
+
+  init() {}
+}
+
+/// All that the worker watches. Sent after each welcome, and every 10 s.
+nonisolated struct ProtoHeldWatches: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var watches: [ProtoHeldWatch] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoHeldWatch: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var watch: UInt64 = 0
+
+  /// The trigger, numbered by its coordinator.
+  var trigger: UInt64 = 0
+
+  var state: ProtoWatchState = .unspecified
+
+  /// The identity of what it has reported and the coordinator has not taken. Empty: nothing.
+  var occurrence: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoWatchStateReport: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var state: ProtoWatchState = .unspecified
+
+  /// Why it waits, or why it can never observe. Absent: neither.
+  var problem: ProtoWatchProblem {
+    get {_problem ?? ProtoWatchProblem()}
+    set {_problem = newValue}
+  }
+  /// Returns true if `problem` has been explicitly set.
+  var hasProblem: Bool {self._problem != nil}
+  /// Clears the value of `problem`. Subsequent reads from it will return its default value.
+  mutating func clearProblem() {self._problem = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _problem: ProtoWatchProblem? = nil
+}
+
+/// Why something cannot be observed or reported.
+nonisolated struct ProtoWatchProblem: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 1 invalid, 2 absent, 3 access refused, 4 limit exceeded, 5 unreadable, 6 exhausted, 7 ended,
+  /// 8 unreachable, 9 anything else. Readers take what they do not know for 9.
+  var code: UInt32 = 0
+
+  /// A sentence for people without a capital and a full stop, up to 2,000 bytes.
+  var message: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// Occurrences that cannot be reported.
+nonisolated struct ProtoWatchRefusals: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// From 1.
+  var count: UInt32 = 0
+
+  /// Of the last one.
+  var problem: ProtoWatchProblem {
+    get {_problem ?? ProtoWatchProblem()}
+    set {_problem = newValue}
+  }
+  /// Returns true if `problem` has been explicitly set.
+  var hasProblem: Bool {self._problem != nil}
+  /// Clears the value of `problem`. Subsequent reads from it will return its default value.
+  mutating func clearProblem() {self._problem = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _problem: ProtoWatchProblem? = nil
+}
+
+/// Something that occurred once. It is reported again until it is taken.
+nonisolated struct ProtoWatchOccurrence: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 1 to 256 bytes of printable ASCII without spaces. The same occurrence always has the same.
+  var identity: String = String()
+
+  /// A JSON object, up to 256 KiB - 2.
+  var event: Data = Data()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// The answer to `ProcessQuestion`.
+nonisolated struct ProtoProcessIdentified: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the question.
+  var number: UInt64 = 0
+
+  /// What tells the process from every other, up to 256 bytes.
+  var identity: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoProcessUnidentified: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the question.
+  var number: UInt64 = 0
+
+  var problem: ProtoWatchProblem {
+    get {_problem ?? ProtoWatchProblem()}
+    set {_problem = newValue}
+  }
+  /// Returns true if `problem` has been explicitly set.
+  var hasProblem: Bool {self._problem != nil}
+  /// Clears the value of `problem`. Subsequent reads from it will return its default value.
+  mutating func clearProblem() {self._problem = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _problem: ProtoWatchProblem? = nil
+}
+
+/// A piece of what an operation prints. May be lost.
 nonisolated struct ProtoLogChunk: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2109,6 +2481,250 @@ nonisolated struct ProtoChunk: Sendable {
   init() {}
 }
 
+/// What a coordinator orders about sources of triggers: at least one order. Not numbered, and may be
+/// lost.
+nonisolated struct ProtoWatchOrders: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var orders: [ProtoWatchOrder] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoWatchOrder: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var what: ProtoWatchOrder.OneOf_What? = nil
+
+  /// A worker that watches the same source for this trigger goes on under the new number.
+  var begin: ProtoWatch {
+    get {
+      if case .begin(let v)? = what {return v}
+      return ProtoWatch()
+    }
+    set {what = .begin(newValue)}
+  }
+
+  /// The watch that ends.
+  var end: UInt64 {
+    get {
+      if case .end(let v)? = what {return v}
+      return 0
+    }
+    set {what = .end(newValue)}
+  }
+
+  /// The worker may report the next occurrence.
+  var taken: ProtoWatchTaken {
+    get {
+      if case .taken(let v)? = what {return v}
+      return ProtoWatchTaken()
+    }
+    set {what = .taken(newValue)}
+  }
+
+  /// The watch whose state and occurrence are to be reported again.
+  var again: UInt64 {
+    get {
+      if case .again(let v)? = what {return v}
+      return 0
+    }
+    set {what = .again(newValue)}
+  }
+
+  /// Further orders: from 6.
+  var identify: ProtoProcessQuestion {
+    get {
+      if case .identify(let v)? = what {return v}
+      return ProtoProcessQuestion()
+    }
+    set {what = .identify(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_What: Equatable, Sendable {
+    /// A worker that watches the same source for this trigger goes on under the new number.
+    case begin(ProtoWatch)
+    /// The watch that ends.
+    case end(UInt64)
+    /// The worker may report the next occurrence.
+    case taken(ProtoWatchTaken)
+    /// The watch whose state and occurrence are to be reported again.
+    case again(UInt64)
+    /// Further orders: from 6.
+    case identify(ProtoProcessQuestion)
+
+  }
+
+  init() {}
+}
+
+/// A source to watch for a trigger.
+nonisolated struct ProtoWatch: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The number of the watch, never 0. No two coordinators give the same.
+  var watch: UInt64 = 0
+
+  /// The trigger, numbered by its coordinator.
+  var trigger: UInt64 = 0
+
+  /// A worker that does not know the source reports that it waits.
+  var source: ProtoWatch.OneOf_Source? = nil
+
+  var file: ProtoWatchedFile {
+    get {
+      if case .file(let v)? = source {return v}
+      return ProtoWatchedFile()
+    }
+    set {source = .file(newValue)}
+  }
+
+  /// The absolute path of a named pipe.
+  var pipe: String {
+    get {
+      if case .pipe(let v)? = source {return v}
+      return String()
+    }
+    set {source = .pipe(newValue)}
+  }
+
+  var program: ProtoWatchedProgram {
+    get {
+      if case .program(let v)? = source {return v}
+      return ProtoWatchedProgram()
+    }
+    set {source = .program(newValue)}
+  }
+
+  /// SIGHUP, SIGUSR1 or SIGUSR2, to the worker's process.
+  var signal: String {
+    get {
+      if case .signal(let v)? = source {return v}
+      return String()
+    }
+    set {source = .signal(newValue)}
+  }
+
+  /// What tells a process from every other, up to 256 bytes.
+  var process: String {
+    get {
+      if case .process(let v)? = source {return v}
+      return String()
+    }
+    set {source = .process(newValue)}
+  }
+
+  /// The absolute path of a file that names a process.
+  var pidFile: String {
+    get {
+      if case .pidFile(let v)? = source {return v}
+      return String()
+    }
+    set {source = .pidFile(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  /// A worker that does not know the source reports that it waits.
+  nonisolated enum OneOf_Source: Equatable, Sendable {
+    case file(ProtoWatchedFile)
+    /// The absolute path of a named pipe.
+    case pipe(String)
+    case program(ProtoWatchedProgram)
+    /// SIGHUP, SIGUSR1 or SIGUSR2, to the worker's process.
+    case signal(String)
+    /// What tells a process from every other, up to 256 bytes.
+    case process(String)
+    /// The absolute path of a file that names a process.
+    case pidFile(String)
+
+  }
+
+  init() {}
+}
+
+nonisolated struct ProtoWatchedFile: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Absolute: of a folder if there is a pattern, else of a file.
+  var path: String = String()
+
+  var pattern: String {
+    get {_pattern ?? String()}
+    set {_pattern = newValue}
+  }
+  /// Returns true if `pattern` has been explicitly set.
+  var hasPattern: Bool {self._pattern != nil}
+  /// Clears the value of `pattern`. Subsequent reads from it will return its default value.
+  mutating func clearPattern() {self._pattern = nil}
+
+  /// In ascending order, at least one: 1 created, 2 written, 3 deleted, 4 renamed, 5 attributes.
+  var changes: [UInt32] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _pattern: String? = nil
+}
+
+nonisolated struct ProtoWatchedProgram: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The program and its arguments.
+  var arguments: [String] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// The occurrence is stored, or can never fire the trigger.
+nonisolated struct ProtoWatchTaken: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var watch: UInt64 = 0
+
+  var identity: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// Which process has this number now?
+nonisolated struct ProtoProcessQuestion: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// From 1.
+  var number: UInt64 = 0
+
+  /// From 1.
+  var process: Int32 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
 /// Names of operations.
 nonisolated struct ProtoNames: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -2272,6 +2888,10 @@ nonisolated struct ProtoOperationSocketAnswer: Sendable {
 
 fileprivate nonisolated let _protobuf_package = "operon.v1"
 
+nonisolated extension ProtoWatchState: SwiftProtobuf._ProtoNameProviding {
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0WATCH_STATE_UNSPECIFIED\0\u{1}WATCH_STATE_STARTING\0\u{1}WATCH_STATE_OBSERVING\0\u{1}WATCH_STATE_WAITING\0\u{1}WATCH_STATE_ENDED\0")
+}
+
 nonisolated extension ProtoLogStream: SwiftProtobuf._ProtoNameProviding {
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0LOG_STREAM_UNSPECIFIED\0\u{1}LOG_STREAM_OUTPUT\0\u{1}LOG_STREAM_ERROR\0")
 }
@@ -2290,7 +2910,7 @@ nonisolated extension ProtoRefusalReason: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Envelope"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{1}fetch\0\u{1}chunks\0\u{1}progress\0\u{c}\u{11}\u{f}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{1}fetch\0\u{1}chunks\0\u{1}progress\0\u{1}watch\0\u{1}watched\0\u{c}\u{11}\u{f}")
 
   fileprivate class _StorageClass {
     var _schemaMajor: UInt32 = 0
@@ -2508,6 +3128,32 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
             _storage._body = .progress(v)
           }
         }()
+        case 36: try {
+          var v: ProtoWatchOrders?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .watch(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .watch(v)
+          }
+        }()
+        case 37: try {
+          var v: ProtoWatchReports?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .watched(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .watched(v)
+          }
+        }()
         default: break
         }
       }
@@ -2596,6 +3242,14 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case .progress?: try {
         guard case .progress(let v)? = _storage._body else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 35)
+      }()
+      case .watch?: try {
+        guard case .watch(let v)? = _storage._body else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 36)
+      }()
+      case .watched?: try {
+        guard case .watched(let v)? = _storage._body else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 37)
       }()
       default: break
       }
@@ -2840,104 +3494,177 @@ nonisolated extension ProtoPayload: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{1}enforces\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{1}enforces\0\u{1}watches\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
+
+  fileprivate class _StorageClass {
+    var _host: String = String()
+    var _processID: Int32 = 0
+    var _slots: UInt32 = 0
+    var _queues: [String] = []
+    var _kinds: [String] = []
+    var _held: [ProtoHeldAttempt] = []
+    var _firstEvent: UInt64 = 0
+    var _lastEvent: UInt64 = 0
+    var _isDraining: Bool = false
+    var _sentAtNanoseconds: Int64 = 0
+    var _worker: String = String()
+    var _predecessor: UInt64 = 0
+    var _runsAnyKind: Bool = false
+    var _resources: [ProtoResourceAmount] = []
+    var _labels: [ProtoWorkerLabel] = []
+    var _enforces: Bool = false
+    var _watches: Bool = false
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _host = source._host
+      _processID = source._processID
+      _slots = source._slots
+      _queues = source._queues
+      _kinds = source._kinds
+      _held = source._held
+      _firstEvent = source._firstEvent
+      _lastEvent = source._lastEvent
+      _isDraining = source._isDraining
+      _sentAtNanoseconds = source._sentAtNanoseconds
+      _worker = source._worker
+      _predecessor = source._predecessor
+      _runsAnyKind = source._runsAnyKind
+      _resources = source._resources
+      _labels = source._labels
+      _enforces = source._enforces
+      _watches = source._watches
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.host) }()
-      case 2: try { try decoder.decodeSingularInt32Field(value: &self.processID) }()
-      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.slots) }()
-      case 4: try { try decoder.decodeRepeatedStringField(value: &self.queues) }()
-      case 5: try { try decoder.decodeRepeatedStringField(value: &self.kinds) }()
-      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.held) }()
-      case 7: try { try decoder.decodeSingularUInt64Field(value: &self.firstEvent) }()
-      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.lastEvent) }()
-      case 9: try { try decoder.decodeSingularBoolField(value: &self.isDraining) }()
-      case 11: try { try decoder.decodeRepeatedMessageField(value: &self.resources) }()
-      case 13: try { try decoder.decodeSingularInt64Field(value: &self.sentAtNanoseconds) }()
-      case 14: try { try decoder.decodeSingularStringField(value: &self.worker) }()
-      case 15: try { try decoder.decodeSingularFixed64Field(value: &self.predecessor) }()
-      case 16: try { try decoder.decodeSingularBoolField(value: &self.runsAnyKind) }()
-      case 22: try { try decoder.decodeRepeatedMessageField(value: &self.labels) }()
-      case 23: try { try decoder.decodeSingularBoolField(value: &self.enforces) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._host) }()
+        case 2: try { try decoder.decodeSingularInt32Field(value: &_storage._processID) }()
+        case 3: try { try decoder.decodeSingularUInt32Field(value: &_storage._slots) }()
+        case 4: try { try decoder.decodeRepeatedStringField(value: &_storage._queues) }()
+        case 5: try { try decoder.decodeRepeatedStringField(value: &_storage._kinds) }()
+        case 6: try { try decoder.decodeRepeatedMessageField(value: &_storage._held) }()
+        case 7: try { try decoder.decodeSingularUInt64Field(value: &_storage._firstEvent) }()
+        case 8: try { try decoder.decodeSingularUInt64Field(value: &_storage._lastEvent) }()
+        case 9: try { try decoder.decodeSingularBoolField(value: &_storage._isDraining) }()
+        case 11: try { try decoder.decodeRepeatedMessageField(value: &_storage._resources) }()
+        case 13: try { try decoder.decodeSingularInt64Field(value: &_storage._sentAtNanoseconds) }()
+        case 14: try { try decoder.decodeSingularStringField(value: &_storage._worker) }()
+        case 15: try { try decoder.decodeSingularFixed64Field(value: &_storage._predecessor) }()
+        case 16: try { try decoder.decodeSingularBoolField(value: &_storage._runsAnyKind) }()
+        case 22: try { try decoder.decodeRepeatedMessageField(value: &_storage._labels) }()
+        case 23: try { try decoder.decodeSingularBoolField(value: &_storage._enforces) }()
+        case 24: try { try decoder.decodeSingularBoolField(value: &_storage._watches) }()
+        default: break
+        }
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.host.isEmpty {
-      try visitor.visitSingularStringField(value: self.host, fieldNumber: 1)
-    }
-    if self.processID != 0 {
-      try visitor.visitSingularInt32Field(value: self.processID, fieldNumber: 2)
-    }
-    if self.slots != 0 {
-      try visitor.visitSingularUInt32Field(value: self.slots, fieldNumber: 3)
-    }
-    if !self.queues.isEmpty {
-      try visitor.visitRepeatedStringField(value: self.queues, fieldNumber: 4)
-    }
-    if !self.kinds.isEmpty {
-      try visitor.visitRepeatedStringField(value: self.kinds, fieldNumber: 5)
-    }
-    if !self.held.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.held, fieldNumber: 6)
-    }
-    if self.firstEvent != 0 {
-      try visitor.visitSingularUInt64Field(value: self.firstEvent, fieldNumber: 7)
-    }
-    if self.lastEvent != 0 {
-      try visitor.visitSingularUInt64Field(value: self.lastEvent, fieldNumber: 8)
-    }
-    if self.isDraining != false {
-      try visitor.visitSingularBoolField(value: self.isDraining, fieldNumber: 9)
-    }
-    if !self.resources.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.resources, fieldNumber: 11)
-    }
-    if self.sentAtNanoseconds != 0 {
-      try visitor.visitSingularInt64Field(value: self.sentAtNanoseconds, fieldNumber: 13)
-    }
-    if !self.worker.isEmpty {
-      try visitor.visitSingularStringField(value: self.worker, fieldNumber: 14)
-    }
-    if self.predecessor != 0 {
-      try visitor.visitSingularFixed64Field(value: self.predecessor, fieldNumber: 15)
-    }
-    if self.runsAnyKind != false {
-      try visitor.visitSingularBoolField(value: self.runsAnyKind, fieldNumber: 16)
-    }
-    if !self.labels.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.labels, fieldNumber: 22)
-    }
-    if self.enforces != false {
-      try visitor.visitSingularBoolField(value: self.enforces, fieldNumber: 23)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      if !_storage._host.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._host, fieldNumber: 1)
+      }
+      if _storage._processID != 0 {
+        try visitor.visitSingularInt32Field(value: _storage._processID, fieldNumber: 2)
+      }
+      if _storage._slots != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._slots, fieldNumber: 3)
+      }
+      if !_storage._queues.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._queues, fieldNumber: 4)
+      }
+      if !_storage._kinds.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._kinds, fieldNumber: 5)
+      }
+      if !_storage._held.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._held, fieldNumber: 6)
+      }
+      if _storage._firstEvent != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._firstEvent, fieldNumber: 7)
+      }
+      if _storage._lastEvent != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._lastEvent, fieldNumber: 8)
+      }
+      if _storage._isDraining != false {
+        try visitor.visitSingularBoolField(value: _storage._isDraining, fieldNumber: 9)
+      }
+      if !_storage._resources.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._resources, fieldNumber: 11)
+      }
+      if _storage._sentAtNanoseconds != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._sentAtNanoseconds, fieldNumber: 13)
+      }
+      if !_storage._worker.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._worker, fieldNumber: 14)
+      }
+      if _storage._predecessor != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._predecessor, fieldNumber: 15)
+      }
+      if _storage._runsAnyKind != false {
+        try visitor.visitSingularBoolField(value: _storage._runsAnyKind, fieldNumber: 16)
+      }
+      if !_storage._labels.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._labels, fieldNumber: 22)
+      }
+      if _storage._enforces != false {
+        try visitor.visitSingularBoolField(value: _storage._enforces, fieldNumber: 23)
+      }
+      if _storage._watches != false {
+        try visitor.visitSingularBoolField(value: _storage._watches, fieldNumber: 24)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: ProtoHello, rhs: ProtoHello) -> Bool {
-    if lhs.host != rhs.host {return false}
-    if lhs.processID != rhs.processID {return false}
-    if lhs.slots != rhs.slots {return false}
-    if lhs.queues != rhs.queues {return false}
-    if lhs.kinds != rhs.kinds {return false}
-    if lhs.held != rhs.held {return false}
-    if lhs.firstEvent != rhs.firstEvent {return false}
-    if lhs.lastEvent != rhs.lastEvent {return false}
-    if lhs.isDraining != rhs.isDraining {return false}
-    if lhs.sentAtNanoseconds != rhs.sentAtNanoseconds {return false}
-    if lhs.worker != rhs.worker {return false}
-    if lhs.predecessor != rhs.predecessor {return false}
-    if lhs.runsAnyKind != rhs.runsAnyKind {return false}
-    if lhs.resources != rhs.resources {return false}
-    if lhs.labels != rhs.labels {return false}
-    if lhs.enforces != rhs.enforces {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._host != rhs_storage._host {return false}
+        if _storage._processID != rhs_storage._processID {return false}
+        if _storage._slots != rhs_storage._slots {return false}
+        if _storage._queues != rhs_storage._queues {return false}
+        if _storage._kinds != rhs_storage._kinds {return false}
+        if _storage._held != rhs_storage._held {return false}
+        if _storage._firstEvent != rhs_storage._firstEvent {return false}
+        if _storage._lastEvent != rhs_storage._lastEvent {return false}
+        if _storage._isDraining != rhs_storage._isDraining {return false}
+        if _storage._sentAtNanoseconds != rhs_storage._sentAtNanoseconds {return false}
+        if _storage._worker != rhs_storage._worker {return false}
+        if _storage._predecessor != rhs_storage._predecessor {return false}
+        if _storage._runsAnyKind != rhs_storage._runsAnyKind {return false}
+        if _storage._resources != rhs_storage._resources {return false}
+        if _storage._labels != rhs_storage._labels {return false}
+        if _storage._enforces != rhs_storage._enforces {return false}
+        if _storage._watches != rhs_storage._watches {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3953,6 +4680,473 @@ nonisolated extension ProtoProgressReport: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._held != rhs._held {return false}
     if lhs.fraction != rhs.fraction {return false}
     if lhs.text != rhs.text {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchReports: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchReports"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}reports\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.reports) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.reports.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.reports, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchReports, rhs: ProtoWatchReports) -> Bool {
+    if lhs.reports != rhs.reports {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchReport: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchReport"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{1}holds\0\u{1}state\0\u{1}refused\0\u{1}occurred\0\u{1}identified\0\u{1}unidentified\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.watch) }()
+      case 2: try {
+        var v: ProtoHeldWatches?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .holds(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .holds(v)
+        }
+      }()
+      case 3: try {
+        var v: ProtoWatchStateReport?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .state(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .state(v)
+        }
+      }()
+      case 4: try {
+        var v: ProtoWatchRefusals?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .refused(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .refused(v)
+        }
+      }()
+      case 5: try {
+        var v: ProtoWatchOccurrence?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .occurred(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .occurred(v)
+        }
+      }()
+      case 6: try {
+        var v: ProtoProcessIdentified?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .identified(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .identified(v)
+        }
+      }()
+      case 7: try {
+        var v: ProtoProcessUnidentified?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .unidentified(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .unidentified(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.watch != 0 {
+      try visitor.visitSingularFixed64Field(value: self.watch, fieldNumber: 1)
+    }
+    switch self.what {
+    case .holds?: try {
+      guard case .holds(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    }()
+    case .state?: try {
+      guard case .state(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .refused?: try {
+      guard case .refused(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .occurred?: try {
+      guard case .occurred(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .identified?: try {
+      guard case .identified(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .unidentified?: try {
+      guard case .unidentified(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchReport, rhs: ProtoWatchReport) -> Bool {
+    if lhs.watch != rhs.watch {return false}
+    if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoHeldWatches: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".HeldWatches"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watches\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.watches) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.watches.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.watches, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoHeldWatches, rhs: ProtoHeldWatches) -> Bool {
+    if lhs.watches != rhs.watches {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoHeldWatch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".HeldWatch"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{1}trigger\0\u{1}state\0\u{1}occurrence\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.watch) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.trigger) }()
+      case 3: try { try decoder.decodeSingularEnumField(value: &self.state) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.occurrence) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.watch != 0 {
+      try visitor.visitSingularFixed64Field(value: self.watch, fieldNumber: 1)
+    }
+    if self.trigger != 0 {
+      try visitor.visitSingularFixed64Field(value: self.trigger, fieldNumber: 2)
+    }
+    if self.state != .unspecified {
+      try visitor.visitSingularEnumField(value: self.state, fieldNumber: 3)
+    }
+    if !self.occurrence.isEmpty {
+      try visitor.visitSingularStringField(value: self.occurrence, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoHeldWatch, rhs: ProtoHeldWatch) -> Bool {
+    if lhs.watch != rhs.watch {return false}
+    if lhs.trigger != rhs.trigger {return false}
+    if lhs.state != rhs.state {return false}
+    if lhs.occurrence != rhs.occurrence {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchStateReport: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchStateReport"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}problem\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularEnumField(value: &self.state) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._problem) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.state != .unspecified {
+      try visitor.visitSingularEnumField(value: self.state, fieldNumber: 1)
+    }
+    try { if let v = self._problem {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchStateReport, rhs: ProtoWatchStateReport) -> Bool {
+    if lhs.state != rhs.state {return false}
+    if lhs._problem != rhs._problem {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchProblem: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchProblem"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}code\0\u{1}message\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.code != 0 {
+      try visitor.visitSingularUInt32Field(value: self.code, fieldNumber: 1)
+    }
+    if !self.message.isEmpty {
+      try visitor.visitSingularStringField(value: self.message, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchProblem, rhs: ProtoWatchProblem) -> Bool {
+    if lhs.code != rhs.code {return false}
+    if lhs.message != rhs.message {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchRefusals: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchRefusals"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}count\0\u{1}problem\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.count) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._problem) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.count != 0 {
+      try visitor.visitSingularUInt32Field(value: self.count, fieldNumber: 1)
+    }
+    try { if let v = self._problem {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchRefusals, rhs: ProtoWatchRefusals) -> Bool {
+    if lhs.count != rhs.count {return false}
+    if lhs._problem != rhs._problem {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchOccurrence: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchOccurrence"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identity\0\u{1}event\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.identity) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.event) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.identity.isEmpty {
+      try visitor.visitSingularStringField(value: self.identity, fieldNumber: 1)
+    }
+    if !self.event.isEmpty {
+      try visitor.visitSingularBytesField(value: self.event, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchOccurrence, rhs: ProtoWatchOccurrence) -> Bool {
+    if lhs.identity != rhs.identity {return false}
+    if lhs.event != rhs.event {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoProcessIdentified: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ProcessIdentified"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}identity\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.identity) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if !self.identity.isEmpty {
+      try visitor.visitSingularStringField(value: self.identity, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoProcessIdentified, rhs: ProtoProcessIdentified) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.identity != rhs.identity {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoProcessUnidentified: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ProcessUnidentified"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}problem\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._problem) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    try { if let v = self._problem {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoProcessUnidentified, rhs: ProtoProcessUnidentified) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs._problem != rhs._problem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5397,6 +6591,413 @@ nonisolated extension ProtoChunk: SwiftProtobuf.Message, SwiftProtobuf._MessageI
   static func ==(lhs: ProtoChunk, rhs: ProtoChunk) -> Bool {
     if lhs.number != rhs.number {return false}
     if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchOrders: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchOrders"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}orders\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.orders) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.orders.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.orders, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchOrders, rhs: ProtoWatchOrders) -> Bool {
+    if lhs.orders != rhs.orders {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchOrder: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchOrder"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}begin\0\u{1}end\0\u{1}taken\0\u{1}again\0\u{1}identify\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: ProtoWatch?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .begin(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .begin(v)
+        }
+      }()
+      case 2: try {
+        var v: UInt64?
+        try decoder.decodeSingularFixed64Field(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .end(v)
+        }
+      }()
+      case 3: try {
+        var v: ProtoWatchTaken?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .taken(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .taken(v)
+        }
+      }()
+      case 4: try {
+        var v: UInt64?
+        try decoder.decodeSingularFixed64Field(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .again(v)
+        }
+      }()
+      case 5: try {
+        var v: ProtoProcessQuestion?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .identify(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .identify(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.what {
+    case .begin?: try {
+      guard case .begin(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    }()
+    case .end?: try {
+      guard case .end(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularFixed64Field(value: v, fieldNumber: 2)
+    }()
+    case .taken?: try {
+      guard case .taken(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .again?: try {
+      guard case .again(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularFixed64Field(value: v, fieldNumber: 4)
+    }()
+    case .identify?: try {
+      guard case .identify(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchOrder, rhs: ProtoWatchOrder) -> Bool {
+    if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Watch"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{1}trigger\0\u{1}file\0\u{1}pipe\0\u{1}program\0\u{1}signal\0\u{1}process\0\u{3}pid_file\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.watch) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.trigger) }()
+      case 3: try {
+        var v: ProtoWatchedFile?
+        var hadOneofValue = false
+        if let current = self.source {
+          hadOneofValue = true
+          if case .file(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.source = .file(v)
+        }
+      }()
+      case 4: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.source != nil {try decoder.handleConflictingOneOf()}
+          self.source = .pipe(v)
+        }
+      }()
+      case 5: try {
+        var v: ProtoWatchedProgram?
+        var hadOneofValue = false
+        if let current = self.source {
+          hadOneofValue = true
+          if case .program(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.source = .program(v)
+        }
+      }()
+      case 6: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.source != nil {try decoder.handleConflictingOneOf()}
+          self.source = .signal(v)
+        }
+      }()
+      case 7: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.source != nil {try decoder.handleConflictingOneOf()}
+          self.source = .process(v)
+        }
+      }()
+      case 8: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.source != nil {try decoder.handleConflictingOneOf()}
+          self.source = .pidFile(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.watch != 0 {
+      try visitor.visitSingularFixed64Field(value: self.watch, fieldNumber: 1)
+    }
+    if self.trigger != 0 {
+      try visitor.visitSingularFixed64Field(value: self.trigger, fieldNumber: 2)
+    }
+    switch self.source {
+    case .file?: try {
+      guard case .file(let v)? = self.source else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .pipe?: try {
+      guard case .pipe(let v)? = self.source else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 4)
+    }()
+    case .program?: try {
+      guard case .program(let v)? = self.source else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .signal?: try {
+      guard case .signal(let v)? = self.source else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 6)
+    }()
+    case .process?: try {
+      guard case .process(let v)? = self.source else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 7)
+    }()
+    case .pidFile?: try {
+      guard case .pidFile(let v)? = self.source else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 8)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatch, rhs: ProtoWatch) -> Bool {
+    if lhs.watch != rhs.watch {return false}
+    if lhs.trigger != rhs.trigger {return false}
+    if lhs.source != rhs.source {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchedFile: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchedFile"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}pattern\0\u{1}changes\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.path) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self._pattern) }()
+      case 3: try { try decoder.decodeRepeatedUInt32Field(value: &self.changes) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.path.isEmpty {
+      try visitor.visitSingularStringField(value: self.path, fieldNumber: 1)
+    }
+    try { if let v = self._pattern {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 2)
+    } }()
+    if !self.changes.isEmpty {
+      try visitor.visitPackedUInt32Field(value: self.changes, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchedFile, rhs: ProtoWatchedFile) -> Bool {
+    if lhs.path != rhs.path {return false}
+    if lhs._pattern != rhs._pattern {return false}
+    if lhs.changes != rhs.changes {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchedProgram: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchedProgram"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}arguments\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.arguments) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.arguments.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.arguments, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchedProgram, rhs: ProtoWatchedProgram) -> Bool {
+    if lhs.arguments != rhs.arguments {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWatchTaken: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".WatchTaken"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{1}identity\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.watch) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.identity) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.watch != 0 {
+      try visitor.visitSingularFixed64Field(value: self.watch, fieldNumber: 1)
+    }
+    if !self.identity.isEmpty {
+      try visitor.visitSingularStringField(value: self.identity, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWatchTaken, rhs: ProtoWatchTaken) -> Bool {
+    if lhs.watch != rhs.watch {return false}
+    if lhs.identity != rhs.identity {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoProcessQuestion: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ProcessQuestion"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}process\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularInt32Field(value: &self.process) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if self.process != 0 {
+      try visitor.visitSingularInt32Field(value: self.process, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoProcessQuestion, rhs: ProtoProcessQuestion) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.process != rhs.process {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

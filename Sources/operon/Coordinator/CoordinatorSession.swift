@@ -77,6 +77,7 @@ struct CoordinatorSession {
             }
             worker.resources = own.resources
             worker.labels = own.labels
+            worker.watchesSources = true
             worker.controlGroups = own.controlGroups
             worker.kinds.elements = ElementExpansion()
             worker.stateDirectory = path + ".worker"

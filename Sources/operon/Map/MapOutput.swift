@@ -99,7 +99,7 @@ final class MapOutput: RunListener {
             case .finished(let operation, let outcome): ended(Int(operation.index), outcome)
             case .operationsAdded, .ready, .started, .yielded, .waitEnded, .resumed, .retry,
                 .graphFinished, .graphClosedIdle, .workerLost, .workerDraining, .workerBusy,
-                .superseded, .eventRefused, .log, .progress:
+                .superseded, .eventRefused, .log, .progress, .watched:
                 continue
             }
         }

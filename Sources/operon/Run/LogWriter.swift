@@ -99,7 +99,8 @@ struct LogWriter: Sendable {
             case .granted(let operation, let attempt, _): yield(.granted(operation, attempt))
             case .operationsAdded, .ready, .started, .resumed, .yielded, .waitEnded, .attemptEnded,
                 .finished, .retry, .graphFinished, .workerJoined, .workerLost, .workerDraining,
-                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .progress:
+                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .progress,
+                .watched:
                 continue
             }
         }

@@ -72,7 +72,7 @@ struct RunScreen: Sendable {
             true
         case .result(_, _, let result): result.isUpToDate
         case .granted, .yielded, .waitEnded, .graphFinished, .graphClosedIdle,
-            .eventRefused, .log, .progress:
+            .eventRefused, .log, .progress, .watched:
             false
         }
     }
@@ -270,7 +270,7 @@ struct RunScreen: Sendable {
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .result,
                 .finished, .retry, .graphFinished, .graphClosedIdle, .superseded, .eventRefused,
-                .log, .progress:
+                .log, .progress, .watched:
                 if let move = state.move(notice, at: now) { moves.append(move) }
                 continue
             }

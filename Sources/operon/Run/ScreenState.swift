@@ -135,7 +135,7 @@ struct ScreenState {
             return nil
         case .operationsAdded, .granted, .yielded, .waitEnded, .graphFinished,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
-            .superseded, .eventRefused, .log, .progress:
+            .superseded, .eventRefused, .log, .progress, .watched:
             return nil
         }
     }
