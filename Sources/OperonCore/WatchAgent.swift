@@ -171,7 +171,7 @@ package struct WatchAgent: Sendable {
         _ source: WatchedSource?,
         into effects: inout Effects
     ) {
-        if var watch = watches[trigger], watch.source == source {
+        if var watch = watches[trigger], watch.source == source, watch.state != .ended {
             triggers[watch.id] = nil
             triggers[id] = trigger
             watch.id = id

@@ -48,8 +48,8 @@ package struct WatchTable: Sendable {
         /// So many occurrences cannot be reported; the last one for this reason.
         case refused(count: UInt32, TriggerSourceError)
         case occurred(Occurrence)
-        /// Nothing more can occur, or be observed for this reason.
-        case ended(TriggerSourceError?)
+        /// Nothing more can occur.
+        case ended
     }
 
     package struct Effects: Sendable {
@@ -69,6 +69,10 @@ package struct WatchTable: Sendable {
         var state = WatchState.starting
         /// Given out or to be given out, and not taken.
         var occurrence: Occurrence?
+        /// Whose bytes they count as; `nil`: nobody's.
+        var holder: Incarnation?
+        /// Whether an occurrence was taken.
+        var hasFired = false
         /// Workers that had no room for it, or do not know such sources.
         var refusedBy: Set<Incarnation> = []
         /// In order. A later one takes the place of an earlier one of its kind that nobody has
@@ -82,6 +86,8 @@ package struct WatchTable: Sendable {
         var isReady = false
         /// Those that it is to watch.
         var triggers: Set<TriggerID> = []
+        /// Bytes of its occurrences that were not taken.
+        var heldBytes = 0
     }
 
     /// Sorted where the order matters.
@@ -90,10 +96,14 @@ package struct WatchTable: Sendable {
     /// The triggers of all watches that have a place.
     private var triggers: [WatchID: TriggerID] = [:]
     private var hasSettled = false
+    /// Who has stated that it watches for a trigger that nobody has wanted yet; until `settled`.
+    private var claims: [TriggerID: Incarnation] = [:]
     private var heldBytes = 0
     private var nextID: UInt64
     private let perWorker: Int
     private let heldBytesMax: Int
+    /// Of one worker, so that none takes all.
+    private var heldBytesOfWorkerMax: Int { heldBytesMax / 8 }
 
     /// - Parameter firstID: The number of the first watch. Drawn, so that no two coordinators give
     ///   the same numbers.
@@ -150,30 +160,49 @@ package struct WatchTable: Sendable {
         case .wanted(let trigger, let source, let requirements, let isKept):
             drop(trigger, into: &effects)
             watches[trigger] = Watch(source: source, requirements: requirements, isKept: isKept)
-            assign(trigger, into: &effects)
-        case .unwanted(let trigger):
-            let wasFull = watches[trigger]?.place
-                .flatMap { workers[$0.worker] }.map { $0.triggers.count >= perWorker }
-            drop(trigger, into: &effects)
-            if wasFull == true { assignAll(into: &effects) }
+            if isKept, let claimer = claims[trigger].flatMap({ workers[$0] }),
+                canTake(claimer, requirements)
+            {
+                place(trigger, at: claimer.worker.incarnation, into: &effects)
+            } else {
+                assign(trigger, into: &effects)
+            }
+        case .unwanted(let trigger): drop(trigger, into: &effects)
         case .workersChanged(let now): workersChanged(now, into: &effects)
         case .reported(let worker, let report): take(report, from: worker, into: &effects)
         case .taken(let trigger, let identity): taken(trigger, identity, into: &effects)
         case .settled:
             hasSettled = true
-            assignAll(into: &effects)
+            claims = [:]
+            for trigger in free { assign(trigger, into: &effects) }
         }
     }
 
     private mutating func drop(_ trigger: TriggerID, into effects: inout Effects) {
+        forgetOccurrence(of: trigger)
         release(trigger, into: &effects)
-        let dropped = watches.removeValue(forKey: trigger)
-        heldBytes -= dropped?.occurrence?.event.count ?? 0
+        watches[trigger] = nil
+    }
+
+    private mutating func forgetOccurrence(of trigger: TriggerID) {
+        guard let watch = watches[trigger], let occurrence = watch.occurrence else { return }
+        heldBytes -= occurrence.event.count
+        if let holder = watch.holder { workers[holder]?.heldBytes -= occurrence.event.count }
+        watches[trigger]?.occurrence = nil
+        watches[trigger]?.holder = nil
     }
 
     /// Takes a watch from its worker, which may be gone.
     private mutating func release(_ trigger: TriggerID, into effects: inout Effects) {
-        guard let place = watches[trigger]?.place else { return }
+        guard let watch = watches[trigger], let place = watch.place else { return }
+        // What was given out is on its way to the store.
+        if let waiting = watch.news.firstIndex(where: { $0.isOccurrence }) {
+            watches[trigger]?.news.remove(at: waiting)
+            forgetOccurrence(of: trigger)
+        } else if let holder = watch.holder {
+            workers[holder]?.heldBytes -= watch.occurrence?.event.count ?? 0
+            watches[trigger]?.holder = nil
+        }
         watches[trigger]?.place = nil
         watches[trigger]?.state = .starting
         triggers[place.id] = nil
@@ -181,9 +210,9 @@ package struct WatchTable: Sendable {
         effects.orders.append((place.worker, .end(place.id)))
     }
 
-    private mutating func assignAll(into effects: inout Effects) {
-        let free = watches.filter { $0.value.place == nil }.map(\.key).sorted()
-        for trigger in free { assign(trigger, into: &effects) }
+    /// Those that nobody watches, in order.
+    private var free: [TriggerID] {
+        watches.filter { $0.value.place == nil }.map(\.key).sorted()
     }
 
     private mutating func assign(_ trigger: TriggerID, into effects: inout Effects) {
@@ -225,6 +254,7 @@ package struct WatchTable: Sendable {
             guard let known = workers[worker.incarnation] else { continue }
             next[worker.incarnation]?.isReady = known.isReady
             next[worker.incarnation]?.triggers = known.triggers
+            next[worker.incarnation]?.heldBytes = known.heldBytes
         }
         let lost = workers.filter { next[$0.key] == nil }.flatMap(\.value.triggers).sorted()
         for trigger in lost { release(trigger, into: &effects) }
@@ -252,13 +282,20 @@ package struct WatchTable: Sendable {
             guard let trigger = trigger(of: id, at: worker),
                 // Another one, or the same, is on its way to the store.
                 watches[trigger]?.occurrence == nil,
-                // The worker keeps it, and is asked again after its next statement.
-                heldBytes + occurrence.event.count <= heldBytesMax
+                // The worker keeps it, and is asked again after a later statement.
+                hasRoom(for: occurrence.event.count, of: worker)
             else { return }
             heldBytes += occurrence.event.count
+            workers[worker]?.heldBytes += occurrence.event.count
             watches[trigger]?.occurrence = occurrence
+            watches[trigger]?.holder = worker
             tell(trigger, .occurred(occurrence), into: &effects)
         }
+    }
+
+    private func hasRoom(for bytes: Int, of worker: Incarnation) -> Bool {
+        let held = workers[worker]?.heldBytes ?? 0
+        return heldBytes + bytes <= heldBytesMax && held + bytes <= heldBytesOfWorkerMax
     }
 
     /// `nil`: this worker has no such watch, or has it no more.
@@ -280,19 +317,19 @@ package struct WatchTable: Sendable {
         }
         workers[worker]?.isReady = true
         var missing = known.triggers
+        // What it is asked to report again may have so many bytes.
+        var asked = 0
         for one in held {
             if let trigger = trigger(of: one.watch, at: worker), trigger == one.trigger {
                 missing.remove(trigger)
-                let watch = watches[trigger]
-                let isKnown = one.occurrence == nil || watch?.occurrence != nil
-                if watch?.state != one.state || !isKnown {
-                    effects.orders.append((worker, .again(one.watch)))
-                }
+                compare(one, of: worker, asked: &asked, into: &effects)
             } else if let watch = watches[one.trigger], watch.place == nil,
                 canTake(workers[worker] ?? known, watch.requirements)
             {
                 // It watched for an earlier coordinator, and goes on if the source is the same.
                 place(one.trigger, at: worker, into: &effects)
+            } else if !hasSettled, watches[one.trigger] == nil {
+                if claims.count < Limits.triggersMax { claims[one.trigger] = worker }
             } else if !missing.contains(one.trigger) {
                 effects.orders.append((worker, .end(one.watch)))
             }
@@ -302,7 +339,45 @@ package struct WatchTable: Sendable {
             watches[trigger]?.state = .starting
             effects.orders.append((worker, .begin(place.id, trigger, watch.source)))
         }
-        if !known.isReady { assignAll(into: &effects) }
+        for trigger in free {
+            guard let watch = watches[trigger], hasSettled || !watch.isKept,
+                let known = workers[worker], canTake(known, watch.requirements)
+            else { continue }
+            place(trigger, at: worker, into: &effects)
+        }
+    }
+
+    /// Compares one watch with what is known of it.
+    private mutating func compare(
+        _ one: HeldWatch,
+        of worker: Incarnation,
+        asked: inout Int,
+        into effects: inout Effects
+    ) {
+        guard let watch = watches[one.trigger] else { return }
+        if watch.state == one.state, !watch.refusedBy.isEmpty {
+            // Some time has passed, so another worker may have room now.
+            watches[one.trigger]?.refusedBy = [worker]
+            move(one.trigger, into: &effects)
+            if watches[one.trigger]?.place?.worker != worker { return }
+            if one.state == .ended { renew(one.trigger, into: &effects) }
+            return
+        }
+        var isKnown = watch.state == one.state
+        if one.occurrence != nil, watch.occurrence == nil,
+            hasRoom(for: asked + Occurrence.eventBytesMax, of: worker)
+        {
+            asked += Occurrence.eventBytesMax
+            isKnown = false
+        }
+        if !isKnown { effects.orders.append((worker, .again(one.watch))) }
+    }
+
+    /// Has the same worker begin again.
+    private mutating func renew(_ trigger: TriggerID, into effects: inout Effects) {
+        guard let worker = watches[trigger]?.place?.worker else { return }
+        release(trigger, into: &effects)
+        place(trigger, at: worker, into: &effects)
     }
 
     private mutating func note(
@@ -311,25 +386,22 @@ package struct WatchTable: Sendable {
         of trigger: TriggerID,
         into effects: inout Effects
     ) {
-        let unknown = TriggerSourceError(.system, "its worker does not say why")
-        let before = watches[trigger]?.state
+        guard let watch = watches[trigger] else { return }
         watches[trigger]?.state = state
         switch state {
         case .starting: return
         case .observing:
             watches[trigger]?.refusedBy = []
-            tell(trigger, .observing, into: &effects)
-        case .waiting:
-            tell(trigger, .waiting(problem ?? unknown), into: &effects)
-            if problem?.code == .exhausted || problem?.code == .limitExceeded {
-                move(trigger, into: &effects)
-            }
-        case .ended:
-            guard before != .ended else { return }
-            // Only a process ends; whatever else is said to have ended can be looked at again.
-            let isEnd = watches[trigger]?.source.endsByItself == true
-            tell(trigger, .ended(problem ?? (isEnd ? nil : unknown)), into: &effects)
+            return tell(trigger, .observing, into: &effects)
+        case .ended where problem == nil && watch.source.endsByItself && watch.hasFired:
+            return tell(trigger, .ended, into: &effects)
+        case .waiting, .ended: break
         }
+        let problem = problem ?? TriggerSourceError(.system, "its worker gives no reason")
+        tell(trigger, .waiting(problem), into: &effects)
+        // Another worker may have room, or what this one will never find.
+        let isRefused = [.exhausted, .limitExceeded].contains(problem.code)
+        if isRefused || state == .ended { move(trigger, into: &effects) }
     }
 
     /// Gives a watch to another worker, if there is one that has not refused it.
@@ -347,11 +419,10 @@ package struct WatchTable: Sendable {
         _ identity: String,
         into effects: inout Effects
     ) {
-        guard let watch = watches[trigger], let occurrence = watch.occurrence,
-            occurrence.identity == identity
+        guard let watch = watches[trigger], watch.occurrence?.identity == identity
         else { return }
-        heldBytes -= occurrence.event.count
-        watches[trigger]?.occurrence = nil
+        forgetOccurrence(of: trigger)
+        watches[trigger]?.hasFired = true
         guard let place = watch.place else { return }
         effects.orders.append((place.worker, .taken(place.id, identity: identity)))
     }
@@ -381,6 +452,8 @@ package struct WatchTable: Sendable {
 }
 
 extension WatchTable.News {
+    fileprivate var isOccurrence: Bool { if case .occurred = self { true } else { false } }
+
     fileprivate func isReplaced(by later: WatchTable.News) -> Bool {
         switch (self, later) {
         case (.observing, .observing), (.observing, .waiting), (.waiting, .observing),

@@ -248,12 +248,12 @@ extension LimitName {
 }
 
 extension String {
-    /// Whether the text contains a control character, which could disturb a terminal.
     /// The text with a space for each control character.
     package var withoutControls: String {
         guard hasControl else { return self }
         return String(decoding: utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self)
     }
 
+    /// Whether the text contains a control character, which could disturb a terminal.
     package var hasControl: Bool { utf8.contains { $0 < 0x20 || $0 == 0x7F } }
 }

@@ -20,7 +20,7 @@ package struct WatchID: RandomID {
 /// What a coordinator orders about watching.
 package enum WatchOrder: Hashable, Sendable {
     /// Watch this source for the trigger. A worker that watches the same source for it already goes
-    /// on under the new number. `nil`: a source that this program does not know.
+    /// on under the new number. `nil`: a source that this program does not know, or refuses.
     case begin(WatchID, TriggerID, WatchedSource?)
     case end(WatchID)
     /// The occurrence of this identity is stored, or can never fire the trigger: the next may be

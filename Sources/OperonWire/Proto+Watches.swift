@@ -46,7 +46,8 @@ extension WatchOrder {
             self = .begin(
                 try WatchID(begin.watch, "begin.watch"),
                 TriggerID(rawValue: begin.trigger),
-                try WatchedSource.read(begin)
+                // The other orders of the message count all the same.
+                try? WatchedSource.read(begin)
             )
         case .end(let watch): self = .end(try WatchID(watch, "end"))
         case .taken(let taken):
@@ -93,8 +94,8 @@ extension ProtoWatch {
 }
 
 extension WatchedSource {
-    /// - Returns: `nil`: a later program sent it, and this one does not know it.
-    fileprivate static func read(_ proto: ProtoWatch) throws(WireError) -> WatchedSource? {
+    /// - Throws: An error that nobody reads: a later program may have sent what this one refuses.
+    fileprivate static func read(_ proto: ProtoWatch) throws(WireError) -> WatchedSource {
         switch proto.source {
         case .file(let file): return .file(try FileSource(file))
         case .pipe(let path): return .pipe(try WatchCheck.path(path, "begin.pipe"))
@@ -108,7 +109,7 @@ extension WatchedSource {
             return .process(.identity(try WatchCheck.process(identity, "begin.process")))
         case .pidFile(let path):
             return .process(.file(try WatchCheck.path(path, "begin.pid_file")))
-        case nil: return nil
+        case nil: throw .missing("begin.source")
         }
     }
 }

@@ -135,6 +135,46 @@ import Testing
         }
     }
 
+    @Test func `what a worker has read fires the trigger under the next coordinator`()
+        async throws
+    {
+        let broker = try #require(BrokerFixture.current)
+        try await Workspace.run(broker: broker.url) { workspace in
+            _ = try workspace.write("run.yaml", Self.graph)
+            let path = workspace.path("lines")
+            #expect(unsafe mkfifo(path, 0o600) == 0)
+            let file = try workspace.write(
+                "lines.yaml",
+                "name: lines\ngraph: run.yaml\non: { pipe: \(path), workers: {} }\n"
+            )
+            try workspace.startWorkers(2, slots: 2)
+            let lives = TriggerLives(workspace, broker: try BrokerUsers(broker.url).coordinator)
+            try await lives.start(killAt: nil)
+            try await lives.call(["trigger", "add", file])
+            try await lives.call(["trigger", "suspend", "lines"])
+            // Opens when somebody reads.
+            let writer = try await Task.detached {
+                try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+            }.value
+            // The pipe keeps nothing of a reader that goes.
+            var lines = 0
+            for _ in 0..<5 {
+                for _ in 0..<10 {
+                    lines += 1
+                    try writer.write(contentsOf: Data("\(lines)\n".utf8))
+                }
+                try await lives.waitForFirings(1, of: "lines")
+                lives.kill()
+                try await lives.start(killAt: nil)
+            }
+            try await lives.call(["trigger", "resume", "lines"])
+            try await lives.waitForFirings(lines, of: "lines")
+            let graphs = try await lives.waitUntilDone(["lines"])
+            #expect(graphs["trigger/lines"] == lines)
+            try writer.close()
+        }
+    }
+
     private func check(_ lives: TriggerLives, _ graphs: [String: Int], _ fired: Int) async throws {
         for (name, _) in Self.triggers {
             let firings = try await lives.history(of: name)

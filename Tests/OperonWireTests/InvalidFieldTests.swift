@@ -39,20 +39,6 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// A watch that is otherwise right.
-    static func watch(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
-        .coordinator(field) { envelope in
-            envelope.message(36) {
-                $0.message(1) {
-                    $0.message(1) { begin in
-                        begin.fixed(1, 1)
-                        body(&begin)
-                    }
-                }
-            }
-        }
-    }
-
     /// A report of a watch that is otherwise right.
     static func report(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
         .worker(field) { envelope in
@@ -149,27 +135,6 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         .coordinator("watch.orders") { $0.message(36) },
         .coordinator("watch.what") { $0.message(36) { $0.message(1) } },
         .coordinator("begin.watch") { $0.message(36) { $0.message(1) { $0.message(1) } } },
-        .watch("begin.file.path") { $0.message(3) { $0.string(1, "in") } },
-        .watch("begin.file.changes") { $0.message(3) { $0.string(1, "/in") } },
-        .watch("begin.file.changes") {
-            $0.message(3) {
-                $0.string(1, "/in"); $0.data(3, [6])
-            }
-        },
-        .watch("begin.file.pattern") {
-            $0.message(3) {
-                $0.string(1, "/in"); $0.string(2, "a/b"); $0.data(3, [1])
-            }
-        },
-        .watch("begin.pipe") { $0.string(4, "/a\u{0}") },
-        .watch("begin.program") { $0.message(5) },
-        .watch("begin.program") { $0.message(5) { $0.string(1, "a\u{0}") } },
-        .watch("begin.program") {
-            $0.message(5) { $0.string(1, String(repeating: "a", count: 128 << 10)) }
-        },
-        .watch("begin.signal") { $0.string(6, "SIGKILL") },
-        .watch("begin.process") { $0.string(7, "") },
-        .watch("begin.pid_file") { $0.string(8, "run/d.pid") },
         .coordinator("end") { $0.message(36) { $0.message(1) { $0.fixed(2, 0) } } },
         .coordinator("taken.identity") {
             $0.message(36) {

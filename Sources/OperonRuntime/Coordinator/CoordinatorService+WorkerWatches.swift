@@ -151,7 +151,14 @@ extension CoordinatorService {
             by: time
         )
         switch triggering.workers.questions.removeValue(forKey: number)?.answer {
-        case .success(let identity): return identity
+        case .success(let identity):
+            guard ProcessIdentity(identity)?.process == process else {
+                throw ClientError(
+                    .unavailable,
+                    "Worker “\(worker.name)” has named another process than \(process)."
+                )
+            }
+            return identity
         case .failure(let problem):
             throw ClientError(
                 .invalid,

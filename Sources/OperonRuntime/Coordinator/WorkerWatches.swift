@@ -32,7 +32,7 @@ struct WorkerWatches: Sendable {
 
 /// A source that a worker watches, as the coordinator sees it.
 struct WorkerSource: TriggerSource {
-    /// Refused occurrences that one report of a worker may stand for.
+    /// Refused occurrences of one report that are counted.
     private static let refusalsMax: UInt32 = 1_000
 
     let service: CoordinatorService
@@ -58,32 +58,45 @@ struct WorkerSource: TriggerSource {
         try result.get()
     }
 
-    /// Returns when nothing more can occur.
+    /// Returns when nothing more can occur. While an occurrence waits to be taken, it goes on to
+    /// tell how the watch is.
     private func follow(
         _ feed: WorkerWatches.Feed,
         _ report: @escaping @Sendable (Occurrence) async throws -> Void,
         _ status: @escaping @Sendable (TriggerSourceStatus) -> Void
     ) async throws {
-        for await _ in feed.signal.raised {
-            for news in await service.watchNews(of: trigger, feed) {
-                switch news {
-                case .observing: status(.observing)
-                case .waiting(let problem): status(.waiting(problem))
-                case .refused(let count, let problem):
-                    for _ in 0..<min(count, Self.refusalsMax) { status(.refused(problem)) }
-                case .occurred(let occurrence):
+        // The table gives out one at a time.
+        let (occurrences, occurred) = AsyncStream<Occurrence>.makeStream()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                for await _ in feed.signal.raised {
+                    for news in await service.watchNews(of: trigger, feed) {
+                        switch news {
+                        case .observing: status(.observing)
+                        case .waiting(let problem): status(.waiting(problem))
+                        case .refused(let count, let problem):
+                            for _ in 0..<min(count, Self.refusalsMax) { status(.refused(problem)) }
+                        case .occurred(let occurrence): occurred.yield(occurrence)
+                        case .ended: return
+                        }
+                    }
+                }
+                throw CancellationError()
+            }
+            group.addTask {
+                for await occurrence in occurrences {
                     if let problem = problem(of: occurrence) {
                         status(.refused(problem))
                     } else {
                         try await report(occurrence)
                     }
                     await service.take(occurrence, of: trigger, feed)
-                case .ended(nil): return
-                case .ended(let problem?): throw problem
                 }
+                throw CancellationError()
             }
+            try await group.next()
         }
-        throw CancellationError()
     }
 
     /// Why what a worker has reported can fire nothing; `nil`: it can.

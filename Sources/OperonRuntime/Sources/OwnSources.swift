@@ -117,7 +117,7 @@ package final class OwnSources: TriggerSourceProvider {
         guard source.isLocal, !configuration.watchesMachine else { return }
         throw TriggerSourceError(
             .accessRefused,
-            "this coordinator watches nothing on its machine: start it with --watch-machine"
+            "the coordinator watches nothing on its machine: start it with --watch-machine"
         )
     }
 
