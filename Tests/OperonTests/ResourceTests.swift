@@ -60,8 +60,8 @@ import Testing
         )
         #expect(
             await refusal([], labels)
-                == "labels of a worker, or requirements of an operation: 65 is over the limit of "
-                + "64, counting arch, host and os"
+                == "labels of a worker, or requirements of an operation: 66 is over the limit of "
+                + "64, counting arch, host, name and os"
         )
         #expect(
             await refusal([.gpus(1 << 50)], [:]) == "resources of the worker: gpus is over 4096"
