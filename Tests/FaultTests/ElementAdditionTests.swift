@@ -24,7 +24,7 @@ import Testing
             try await run.says("running r.forEach")
             for worker in workers { worker.signal(SIGKILL) }
             try workspace.startWorkers(1, slots: 2)
-            let ended = try await run.end(within: .seconds(120))
+            let ended = try await run.end(within: .seconds(300))
 
             #expect(ended.end == .exit(0), "\(ended.errors.suffix(2_000))")
             let report = try ended.report()

@@ -65,7 +65,7 @@ struct MachineTests {
             #expect(machine.gpus == [])
             let offer = machine.offer()
             #expect(offer.resources == [.cpus(2.5), .memory(bytes: 8 << 30)])
-            #expect(offer.labels.map(\.name) == ["arch", "host", "os"])
+            #expect(offer.labels.map(\.name) == ["arch", "host", "name", "os"])
             #expect(throws: Never.self) { try offer.check(Limits()) }
         }
     }
@@ -149,9 +149,9 @@ struct MachineTests {
                 names.prefix(count).map { WorkerLabel($0, "b") }
             }
 
-            // It has cpus, memory and three labels by itself.
+            // It has cpus, memory and four labels by itself.
             #expect(throws: Never.self) {
-                try machine.checkedOffer(resources: amounts(14), labels: labels(61))
+                try machine.checkedOffer(resources: amounts(14), labels: labels(60))
             }
             #expect(
                 refusal(amounts(15), [])
@@ -159,7 +159,7 @@ struct MachineTests {
                     + "counting the machine's own cpus, memory and gpus"
             )
             #expect(
-                refusal([], labels(62))
+                refusal([], labels(61))
                     == "labels of a worker, or requirements of an operation: 65 is over the "
                     + "limit of 64, counting arch, host, name and os"
             )
@@ -183,7 +183,7 @@ struct MachineTests {
             )
 
             #expect(offer.resources == [.cpus(0.5), .gpus(2), licences])
-            let labels = offer.labels.filter { !["host", "os"].contains($0.name) }
+            let labels = offer.labels.filter { !["host", "name", "os"].contains($0.name) }
             #expect(labels == [WorkerLabel("arch", "mine"), WorkerLabel("region", "eu")])
             #expect(machine.gpus(2) == ["0", "1"])
         }

@@ -14,7 +14,7 @@ package struct Machine: Hashable, Sendable {
     /// The name of the label that tells machines apart.
     static let hostLabel = "host"
 
-    /// `arch`, `host` and `os`.
+    /// `arch`, `host`, `name` (that of a worker to which nobody has given another) and `os`.
     package var labels: [WorkerLabel]
 
     /// Reads it from the files of the kernel.
@@ -39,6 +39,7 @@ package struct Machine: Hashable, Sendable {
         labels = [
             WorkerLabel("arch", Self.architecture),
             WorkerLabel(Self.hostLabel, OwnProcess.hostName),
+            WorkerLabel("name", OwnProcess.workerName),
             WorkerLabel("os", "linux"),
         ]
     }

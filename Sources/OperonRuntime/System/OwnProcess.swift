@@ -24,6 +24,9 @@ package enum OwnProcess {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
+    /// The name of a worker in this process, unless it has another.
+    package static var workerName: String { "\(hostName)-\(id)" }
+
     /// The user whose rights this process has: the name, or the number if the system knows no name.
     /// May block, because the system may ask another machine.
     static var userName: String {

@@ -82,7 +82,7 @@ package struct WorkerHost: Sendable {
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
         let machine = Machine(environment: configuration.environment)
-        let name = configuration.name ?? "\(OwnProcess.hostName)-\(OwnProcess.id)"
+        let name = configuration.name ?? OwnProcess.workerName
         self.name = name
         let offer: WorkerOffer
         let state: StateDirectory?
