@@ -168,6 +168,10 @@ public struct SubmittedGraph: Sendable {
         return handle
     }
 
+    /// Events after which the graph may have finished.
+    private static let ends = Set(ClusterEvent.Kind.allCases.filter(\.mayEndGraph))
+        .union([.finished])
+
     /// Waits until all operations of the graph have finished.
     ///
     /// - Returns: The number of operations with each outcome.
@@ -179,19 +183,23 @@ public struct SubmittedGraph: Sendable {
         if counts.unfinished > 0 {
             let position = try await cluster.ask { try await $0.status().lastEvent ?? 0 }
             let events = try await cluster.ask {
-                try await $0.events(after: position, graph: "\(id)")
+                try await $0.events(after: position, graph: "\(id)", kinds: Self.ends)
             }
             counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
             if counts.unfinished > 0 {
                 do {
                     // Asks whether the graph has finished, after a gap as well, instead of
                     // inferring it.
+                    var missing = counts.unfinished
                     for try await event in events {
-                        if case .event(let event) = event, event.kind.known != .finished {
-                            continue
+                        if case .event(let event) = event, event.kind.known == .finished {
+                            // Each unfinished operation has an event before the graph can be over.
+                            missing -= 1
+                            if missing > 0 { continue }
                         }
                         counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
                         if counts.unfinished == 0 { break }
+                        missing = counts.unfinished
                     }
                 } catch let error as ClientError {
                     throw OperonError.from(error)

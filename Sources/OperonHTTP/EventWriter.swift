@@ -1,6 +1,8 @@
 import HummingbirdCore
 import NIOConcurrencyHelpers
 import NIOCore
+import OperonModel
+import OperonPorts
 
 /// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks can write
 /// at the same time.
@@ -22,6 +24,27 @@ struct EventWriter: Sendable {
         buffer.writeString("event: \(event)\ndata: ")
         buffer.writeBytes(try JSONBytes.line(data))
         buffer.writeString("\n\n")
+        try await write(buffer)
+    }
+
+    /// Writes a batch in one piece.
+    func send(_ batch: [EventItem]) async throws {
+        var buffer = ByteBuffer()
+        for item in batch {
+            switch item {
+            case .event(let event):
+                buffer.writeString("id: \(event.view.sequence)\nevent: ")
+                buffer.writeString(event.view.kind.rawValue)
+                buffer.writeString("\ndata: ")
+                buffer.writeBytes(event.line)
+                buffer.writeString("\n\n")
+            case .position(let number): buffer.writeString("id: \(number)\n\n")
+            case .gap(let first, let last):
+                buffer.writeString("id: \(last)\nevent: gap\ndata: ")
+                buffer.writeBytes(try JSONBytes.line(GapBody(first: first, last: last)))
+                buffer.writeString("\n\n")
+            }
+        }
         try await write(buffer)
     }
 

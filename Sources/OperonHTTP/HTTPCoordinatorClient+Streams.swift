@@ -15,28 +15,28 @@ import Darwin
 #endif
 
 extension HTTPCoordinatorClient {
-    package func events(
-        after sequence: UInt64?,
-        graph: String?
-    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
-        let reader = StreamReader(self, lastID: sequence.map(String.init)) { lastID in
-            var ask = Ask(.GET, "events").with("graph", graph)
+    package func events(_ query: EventQuery) async throws(ClientError) -> EventBatches {
+        let kinds = query.kinds.map(\.name).sorted().joined(separator: ",")
+        let reader = StreamReader(self, lastID: query.after.map(String.init)) { lastID in
+            var ask = Ask(.GET, "events").with("graph", query.graph)
+            if !kinds.isEmpty { ask = ask.with("kind", kinds) }
             if let lastID { ask.headers.add(name: "Last-Event-ID", value: lastID) }
             return ask
         }
         try await reader.open()
         return AsyncThrowingStream {
-            while let event = try await reader.next() {
+            try await reader.nextBatch()?.map { event in
                 switch event.event {
                 case "gap":
                     let gap = try JSONBytes.decode(GapBody.self, event.data)
                     return .gap(gap.first, gap.last)
                 case "problem":
                     throw try JSONBytes.decode(Problem.self, event.data).error
-                default: return .event(try JSONBytes.decode(EventView.self, event.data))
+                default:
+                    let view = try JSONBytes.decode(EventView.self, event.data)
+                    return .event(SharedEvent(view))
                 }
             }
-            return nil
         }
     }
 
@@ -161,12 +161,25 @@ actor StreamReader {
         parser = ServerSentEventParser()
     }
 
+    /// The events that have come by now, at least one. An error is a batch of its own, so that
+    /// nothing before it is lost. `nil` if the task was cancelled.
+    func nextBatch() async throws -> [ServerSentEvent]? {
+        guard var batch = try await next().map({ [$0] }) else { return nil }
+        while let event = events.first, batch[0].event != "problem", event.event != "problem" {
+            events.removeFirst()
+            if let id = event.id { lastID = id }
+            if !event.isPosition { batch.append(event) }
+        }
+        return batch
+    }
+
     /// `nil` if the task was cancelled.
     func next() async throws -> ServerSentEvent? {
         while !Task.isCancelled {
             if let event = events.popFirst() {
                 if let id = event.id { lastID = id }
-                return event
+                if !event.isPosition { return event }
+                continue
             }
             do {
                 if let piece = try await piece() {

@@ -82,7 +82,7 @@ extension HTTPServer {
         Route("POST", "/v1/backup", .operate) { call in
             .file(try await call.client.backup(), type: "application/vnd.sqlite3")
         },
-        Route("GET", "/v1/events", .read, query: ["after", "graph"]) { call in
+        Route("GET", "/v1/events", .read, query: ["after", "graph", "kind"]) { call in
             // Same form as everywhere in JSON: without a sign, in 63 bits.
             var after = try call.number("after", Int64.self).map { UInt64($0) }
             // The field that a browser sends when it reconnects is newer than the URL.
@@ -94,17 +94,11 @@ extension HTTPServer {
                 }
                 after = UInt64(number)
             }
-            let events = try await call.client.events(after: after, graph: call.query["graph"])
+            var query = EventQuery(after: after, graph: call.query["graph"])
+            query.kinds = try call.kinds
+            let batches = try await call.client.events(query)
             return .stream { writer in
-                for try await event in events {
-                    switch event {
-                    case .event(let view):
-                        try await writer.send(view.kind.rawValue, view, id: view.sequence)
-                    case .gap(let first, let last):
-                        let gap = GapBody(first: first, last: last)
-                        try await writer.send("gap", gap, id: last)
-                    }
-                }
+                for try await batch in batches { try await writer.send(batch) }
             }
         },
         Route("GET", "/v1/openapi.json", .read) { _ in

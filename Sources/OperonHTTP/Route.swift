@@ -104,6 +104,22 @@ struct Call: Sendable {
         }
     }
 
+    /// The kinds of events in the query, separated by commas; empty: all.
+    var kinds: Set<ClusterEvent.Kind> {
+        get throws(Failure) {
+            guard let text = query["kind"] else { return [] }
+            var kinds: Set<ClusterEvent.Kind> = []
+            for name in text.split(separator: ",", omittingEmptySubsequences: false) {
+                guard let kind = EventKind(rawValue: String(name)).known else {
+                    let all = ClusterEvent.Kind.allCases.map(\.name).joined(separator: ", ")
+                    throw .invalid("kind", "“\(name)” is none of \(all)")
+                }
+                kinds.insert(kind)
+            }
+            return kinds
+        }
+    }
+
     func number<Number: FixedWidthInteger>(
         _ name: String,
         _ type: Number.Type = Number.self

@@ -4,6 +4,8 @@ struct ServerSentEvent: Hashable, Sendable {
     var id: String?
     var event = "message"
     var data: [UInt8] = []
+    /// It has an id and nothing else.
+    var isPosition: Bool { data.isEmpty }
 }
 
 /// Parses bytes, in pieces of any size, to events.
@@ -45,7 +47,8 @@ struct ServerSentEventParser: Sendable {
                 event = ServerSentEvent()
                 hasData = false
             }
-            return hasData ? event : nil
+            // An id alone is a position, which is kept for the next connection.
+            return hasData || event.id != nil ? event : nil
         }
         let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
         var value = line[colon...].dropFirst()

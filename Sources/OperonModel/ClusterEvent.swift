@@ -26,7 +26,11 @@ package struct ClusterEvent: Hashable, Sendable {
         case keySet = 23
 
         /// The name of the kind in an `EventView`.
-        package var name: String { "\(self)" }
+        package var name: String { Self.names[Int(rawValue) - 1] }
+
+        /// In the order of the raw values, which have no gaps. A table, because the name is needed
+        /// for every event that a client receives.
+        private static let names = allCases.map { "\($0)" }
 
         /// After such an event a graph may have finished.
         package var mayEndGraph: Bool {
@@ -60,7 +64,9 @@ package struct ClusterEvent: Hashable, Sendable {
         case lost = 5
         case crashed = 6
 
-        package var name: String { "\(self)" }
+        package var name: String { Self.names[Int(rawValue) - 1] }
+
+        private static let names = allCases.map { "\($0)" }
     }
 
     package init(_ kind: Kind, at: WallTime) {

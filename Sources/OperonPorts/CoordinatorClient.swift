@@ -139,12 +139,9 @@ package protocol CoordinatorClient: Sendable {
         toTrigger name: String
     ) async throws(ClientError) -> FiringView
 
-    /// Events from now on, or those after a number that the caller has seen; only those of one
-    /// graph if a graph is given. Events that are no longer stored are reported as a gap.
-    func events(
-        after sequence: UInt64?,
-        graph: String?
-    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error>
+    /// Events from now on, or those after a number that the caller has seen. Events that are no
+    /// longer stored are reported as a gap.
+    func events(_ query: EventQuery) async throws(ClientError) -> EventBatches
 }
 
 package enum ClientEvent: Hashable, Sendable {

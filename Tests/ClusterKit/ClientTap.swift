@@ -109,8 +109,12 @@ package actor ClientTap {
 
     func rewritten<Answer>(_ answer: Answer) throws -> Answer {
         guard let alias else { return answer }
-        if case .event(let view)? = answer as? ClientEvent {
-            return try ClientEvent.event(rewritten(view)) as? Answer ?? answer
+        if let batch = answer as? [EventItem] {
+            let other = try batch.map { item in
+                guard case .event(let event) = item else { return item }
+                return EventItem.event(SharedEvent(try rewritten(event.view)))
+            }
+            return other as? Answer ?? answer
         }
         guard let value = answer as? any Codable else { return answer }
         func rewritten<Value: Codable>(_ value: Value) throws -> Value {

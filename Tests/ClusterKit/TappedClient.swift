@@ -294,13 +294,8 @@ package struct TappedClient: CoordinatorClient {
         }
     }
 
-    package func events(
-        after sequence: UInt64?,
-        graph: String?
-    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
-        let stream = try await call("events") {
-            try await $0.events(after: sequence, graph: graph)
-        }
+    package func events(_ query: EventQuery) async throws(ClientError) -> EventBatches {
+        let stream = try await call("events") { try await $0.events(query) }
         return await tap.tapped(stream, isFollower: false)
     }
 }

@@ -65,6 +65,10 @@ import Testing
             for (query, word) in queries {
                 expectProblem(try await served.raw("GET", "/v1/graphs" + query), 400, word)
             }
+            for kinds in ["nosuch", "started,nosuch", "", "started,", "Started"] {
+                let path = "/v1/events?kind=" + kinds
+                expectProblem(try await served.raw("GET", path), 400, "kind")
+            }
         }
     }
 

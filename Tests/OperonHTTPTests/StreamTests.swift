@@ -42,6 +42,25 @@ import Testing
         }
     }
 
+    @Test func `a stream has only the kinds that were asked for`() async throws {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.client { client in
+                let stream = try await client.events(
+                    after: nil,
+                    graph: nil,
+                    kinds: [.suspended, .graphSubmitted]
+                )
+                await served.tap.waitForWatchers(1)
+                _ = try await served.coordinator.setQueue("q", QueueChange())
+                _ = try await served.coordinator.submit(Submission(graph: .diamond))
+                _ = try await served.coordinator.setQueue("q2", QueueChange())
+                _ = try await served.coordinator.suspend(.graph("diamond"), SuspendRequest())
+                let kinds = try await Self.sequences(stream, 2).map(Self.kind)
+                #expect(kinds == ["graphSubmitted", "suspended"])
+            }
+        }
+    }
+
     private static func kind(_ event: ClientEvent) -> String {
         switch event {
         case .event(let view): view.kind.rawValue

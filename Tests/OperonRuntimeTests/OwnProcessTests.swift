@@ -40,6 +40,18 @@ import Testing
         }
     }
 
+    @Test func `a process that gives way does so with every thread it has and will have`() async {
+        await #expect(processExitsWith: .success) {
+            let started = try SerialThread(name: "test")
+            OwnProcess.giveWay()
+            let priorities = Machine.numbers(of: "", in: "/proc/self/task").map {
+                getpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t($0))
+            }
+            try #require(priorities.count > 1 && priorities.allSatisfy { $0 == 19 })
+            withExtendedLifetime(started) {}
+        }
+    }
+
     @Test func `a secret is taken out of the environment, and still known`() async {
         await #expect(processExitsWith: .success) {
             setenv("SECRET_OF_TEST", "s3cret", 1)

@@ -9,14 +9,20 @@ out if the floor moved by more than a tenth meanwhile.
 
 import argparse
 import contextlib
+import datetime
+import http.client
 import json
+import multiprocessing
 import os
 import pathlib
 import platform
+import pty
 import random
+import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 LAYER_WIDTH = 500
@@ -495,6 +501,208 @@ def kept(setup):
     )
 
 
+class Cluster:
+    """A coordinator with its store and its API, and two workers, as users start them."""
+
+    def __init__(self, setup, number):
+        self.setup = setup
+        self.folder = setup.work / f"cluster-{number}"
+        self.folder.mkdir()
+        self.socket = str(self.folder / "api.sock")
+        prefix = f"bench{random.getrandbits(48):x}."
+        self.log = (self.folder / "log").open("ab")
+        commands = [
+            [
+                setup.program("operon"), "coordinator", "--prefix", prefix,
+                "--store", str(self.folder / "kept.db"), "--listen", f"unix:{self.socket}",
+            ],
+            *[[setup.program("operon-worker"), "--prefix", prefix, "--slots", "2"]] * 2,
+        ]
+        self.processes = [
+            subprocess.Popen(command, stdout=self.log, stderr=self.log) for command in commands
+        ]
+        self.until(lambda: self.ask("/v1/status")["slots"] == 4)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            process.wait(timeout=60)
+
+    def ask(self, path):
+        """The answer to a GET; {} if there is none yet."""
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.connect(self.socket)
+            connection.request("GET", path)
+            return json.loads(connection.getresponse().read())
+        except (FileNotFoundError, ConnectionRefusedError):
+            return {"slots": 0}
+        finally:
+            connection.close()
+
+    def until(self, is_true, seconds=600):
+        """Asks again and again, because a measured coordinator must not be watched."""
+        end = time.monotonic() + seconds
+        while not is_true():
+            if time.monotonic() > end:
+                sys.exit("the cluster did not do it: " + (self.folder / "log").read_text()[-2_000:])
+            time.sleep(0.1)
+
+    def client(self, *arguments):
+        return [self.setup.program("operon"), *arguments, "--coordinator", f"unix:{self.socket}"]
+
+    def cpu(self):
+        return [cpu_seconds(pathlib.Path(f"/proc/{process.pid}")) for process in self.processes]
+
+    def run(self, graph, observers=()):
+        """Submits a graph that is held back, starts the observers, lets it run, and waits."""
+        queue = self.client("queue", "suspend", "default")
+        subprocess.run(queue, check=True, stdout=self.log, stderr=self.log)
+        text = subprocess.run(
+            self.client("submit", str(graph), "--output", "quiet"),
+            check=True, stdout=subprocess.PIPE, stderr=self.log,
+        ).stdout
+        number = text.decode().split()[0]
+        watching, terminals = [], []
+        for arguments in observers:
+            # A terminal for those that draw.
+            ours, theirs = pty.openpty()
+            terminals.append((ours, theirs))
+            output = theirs if arguments[0] == "watch" else subprocess.DEVNULL
+            command = self.client(*[number if part == "GRAPH" else part for part in arguments])
+            watching.append(subprocess.Popen(command, stdout=output, stderr=self.log))
+        readers = [threading.Thread(target=drain, args=(ours,), daemon=True) for ours, _ in terminals]
+        for reader in readers:
+            reader.start()
+        if watching:
+            # Until all of them are connected; nothing tells.
+            time.sleep(2)
+        before, begun = self.cpu(), time.monotonic()
+        resume = self.client("queue", "resume", "default")
+        subprocess.run(resume, check=True, stdout=self.log, stderr=self.log)
+        began = time.time()
+        self.until(lambda: self.ask(f"/v1/graphs/{number}")["status"] == "finished")
+        view = self.ask(f"/v1/graphs/{number}")
+        cpu = [after - earlier for after, earlier in zip(self.cpu(), before)]
+        for process in watching:
+            process.terminate()
+        for process in watching:
+            process.wait(timeout=60)
+        for ours, theirs in terminals:
+            os.close(theirs)
+        assert view["exitCode"] == 0, view
+        finished = datetime.datetime.fromisoformat(view["finishedAt"].replace("Z", "+00:00"))
+        return {
+            "seconds": finished.timestamp() - began,
+            "coordinator": cpu[0],
+            "workers": sum(cpu[1:]),
+        }
+
+
+def drain(descriptor):
+    with contextlib.suppress(OSError):
+        while os.read(descriptor, 1 << 16):
+            pass
+
+
+WAIT = ("wait", "GRAPH")
+OBSERVERS = [WAIT, ("watch", "GRAPH"), *[("events", "--follow", "--output", "json")] * 8]
+
+
+def observers(setup):
+    """A graph that is kept, over RabbitMQ: nobody looks, one waits for its end, ten observe."""
+    count = setup.choose(50_000, 10_000)
+    graph = setup.graph(f"layered-{count}", layered(count))
+    cases = {"alone": [], "one wait": [WAIT], "ten observers": OBSERVERS}
+    results = {name: [] for name in cases}
+    with Cluster(setup, "observed") as cluster:
+        cluster.run(setup.graph("warm", independent(2_000)))
+        for _ in range(setup.choose(5, 2)):
+            for name, watching in cases.items():
+                results[name].append(cluster.run(graph, watching))
+    for name, rounds in results.items():
+        values = [result["seconds"] / count * 1e6 for result in rounds]
+        setup.report(f"kept over the broker, {name}", "us/op", values)
+        for part in ("coordinator", "workers"):
+            values = [result[part] / count * 1e6 for result in rounds]
+            setup.report(f"kept over the broker, {name}, {part}", "us CPU/op", values)
+    limits = {"one wait": setup.choose(0.8, 0.4), "ten observers": setup.choose(0.5, 0.15)}
+    for name, least in limits.items():
+        ratios = [
+            quiet["seconds"] / watched["seconds"]
+            for quiet, watched in zip(results["alone"], results[name])
+        ]
+        setup.report(f"{name}, speed", "x alone", ratios, at_least=least)
+
+
+SMALL_GRAPH = json.dumps({"operations": [{"name": "only", "operation": "nothing"}]})
+
+
+def submit_small(path, count, times):
+    """Submits graphs of one operation over one connection, each when the one before is on the disk."""
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(path)
+    for _ in range(count):
+        begun = time.monotonic()
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/graphs", SMALL_GRAPH, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 201, answer.status
+        times.append(time.monotonic() - begun)
+    connection.close()
+
+
+def sync_times(folder, count):
+    """What the disk takes to keep 4 KiB at the end of a file."""
+    times = []
+    descriptor = os.open(folder / "sync", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    for _ in range(count):
+        os.write(descriptor, bytes(4096))
+        begun = time.monotonic()
+        os.fdatasync(descriptor)
+        times.append(time.monotonic() - begun)
+    os.close(descriptor)
+    return times
+
+
+def small(setup):
+    """Graphs of one operation over the API, kept: from one client, and from sixteen at a time."""
+    count = setup.choose(500, 100)
+    alone, pairs, rates = [], [], []
+    with Cluster(setup, "small") as cluster:
+        submit_small(cluster.socket, 100, [])
+        for _ in range(setup.choose(5, 2)):
+            floor = statistics.median(sync_times(cluster.folder, count)) * 1e3
+            times = []
+            submit_small(cluster.socket, count, times)
+            alone.append(statistics.median(times) * 1e3)
+            pairs.append(alone[-1] - floor)
+            before, begun = cluster.cpu()[0], time.monotonic()
+            clients = [
+                multiprocessing.Process(target=submit_small, args=(cluster.socket, count, []))
+                for _ in range(16)
+            ]
+            for client in clients:
+                client.start()
+            for client in clients:
+                client.join()
+                assert client.exitcode == 0
+            seconds = time.monotonic() - begun
+            used = cluster.cpu()[0] - before
+            rates.append((16 * count / seconds, used / (16 * count) * 1e6))
+    setup.report("one graph after another (p50)", "ms", alone)
+    setup.report("the same beyond the disk's sync", "ms", pairs, at_most=setup.choose(5, 20))
+    setup.report("graphs from sixteen clients", "per s", [rate for rate, _ in rates])
+    setup.report("graphs from sixteen clients, CPU", "us of coordinator", [cpu for _, cpu in rates])
+
+
 def library(setup):
     """Operations of a Swift program, in process, beside Foundation's own queue in the same run."""
     width = 100
@@ -561,6 +769,8 @@ MEASUREMENTS = {
     "core": core,
     "kept": kept,
     "library": library,
+    "observers": observers,
+    "small": small,
 }
 
 

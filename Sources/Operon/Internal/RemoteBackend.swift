@@ -74,6 +74,9 @@ final class RemoteBackend: ClusterBackend {
         }
     }
 
+    /// The events that a session needs.
+    private static let kinds: Set<ClusterEvent.Kind> = [.finished, .started, .graphFinished]
+
     /// A stream that lasts this long was accepted; refusals arrive sooner.
     private static let steady = Duration.seconds(1)
 
@@ -90,7 +93,11 @@ final class RemoteBackend: ClusterBackend {
             do {
                 if !isFirst { try await lookAgain(at: graph, sink) }
                 isFirst = false
-                let events = try await client.events(after: position, graph: "\(graph)")
+                let events = try await client.events(
+                    after: position,
+                    graph: "\(graph)",
+                    kinds: Self.kinds
+                )
                 opened = .now
                 for try await event in events {
                     // Set afterwards: an event that cannot be delivered now is delivered again.

@@ -42,6 +42,20 @@ extension CoordinatorService {
         }
     }
 
+    /// A reader of events has come: from here on events stay in memory for a while.
+    func startReading() { keeping?.readers += 1 }
+
+    func stopReading() {
+        keeping?.readers -= 1
+        guard keeping?.readers == 0 else { return }
+        keeping?.fresh = []
+        keeping?.freshBytes = 0
+        feed.removeAll()
+    }
+
+    /// The number of readers of events.
+    package var eventReaderCount: Int { keeping?.readers ?? 0 }
+
     /// The number of readers that follow logs.
     package var logListenerCount: Int { logListeners.count }
 }

@@ -31,6 +31,12 @@ extension CoordinatorService {
         var lastEvent: UInt64
         /// The number of the last synced event.
         var syncedEvent: UInt64
+        /// The number of current readers of events.
+        var readers = 0
+        /// The last events that were taken and are not synced yet; none while nobody reads. Others
+        /// are read from the store.
+        var fresh: [ClusterEvent] = []
+        var freshBytes = 0
         /// Graphs and additions whose step has not been taken yet.
         var submitted: [StoredContents] = []
         /// The last event of each step that has any.
@@ -41,11 +47,43 @@ extension CoordinatorService {
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
         var lastSync = Timestamp.zero
+        /// Ends the pause before the next sync.
+        var hurry = Latch()
+
+        /// Whether messages or callers wait for what is committed and not synced. Callers that wait
+        /// for a later step are no reason: this sync would not help them.
+        var isSyncUrgent: Bool {
+            gate.isSyncUrgent
+                || waiters.values.contains { gate.synced < $0.step && $0.step <= gate.committed }
+        }
 
         struct Waiter: Sendable {
             let step: UInt64
             let event: UInt64
             let latch: Latch
+        }
+
+        /// Keeps the event that was just taken.
+        mutating func keepFresh(_ event: ClusterEvent) {
+            freshBytes += event.byteCount
+            if fresh.count >= EventFeed.eventsMax || freshBytes > EventFeed.bytesMax {
+                fresh = []
+                freshBytes = event.byteCount
+            }
+            fresh.append(event)
+        }
+
+        /// Takes the fresh events that are synced by now.
+        mutating func takeSynced() -> EventSegment? {
+            let first = lastEvent - UInt64(fresh.count) + 1
+            guard !fresh.isEmpty, first <= syncedEvent else { return nil }
+            let count = Int(syncedEvent - first) + 1
+            var synced = Array(fresh[count...])
+            swap(&synced, &fresh)
+            synced.removeLast(fresh.count)
+            let segment = EventSegment(first, synced)
+            freshBytes -= segment.byteCount
+            return segment
         }
 
         init(store: any OperationStore, lastEvent: UInt64) {
@@ -73,6 +111,8 @@ extension CoordinatorService {
                 let body = try StoreFormat.encode(event)
                 keeping.lastEvent += 1
                 batch.events.append(StoredEvent(sequence: keeping.lastEvent, body: body))
+                guard keeping.readers > 0 else { return }
+                keeping.keepFresh(event)
             } catch {
                 logger.error("event not kept", metadata: ["reason": "\(error)"])
             }
@@ -194,6 +234,7 @@ extension CoordinatorService {
             synced(upTo: keeping.gate.committed)
         } else {
             syncSignal.raise()
+            hurrySync()
         }
     }
 
@@ -201,9 +242,10 @@ extension CoordinatorService {
 
     nonisolated func syncAll() async {
         for await _ in syncSignal.raised {
-            while let (store, step, pause) = await nextSync() {
+            while let (store, step, pause, hurry) = await nextSync() {
                 if pause > .zero {
-                    do { try await Task.sleep(for: pause) } catch { return }
+                    await hurry.wait(within: pause)
+                    if Task.isCancelled { return }
                     continue
                 }
                 do {
@@ -223,14 +265,20 @@ extension CoordinatorService {
         }
     }
 
-    private func nextSync() -> ((any OperationStore), UInt64, Duration)? {
+    /// The next sync, and the pause before it, which ends early when the latch opens.
+    private func nextSync() -> ((any OperationStore), UInt64, Duration, Latch)? {
         guard fatal == nil, let keeping, keeping.gate.wantsSync else { return nil }
-        let isUrgent =
-            keeping.gate.isSyncUrgent
-            || keeping.waiters.values.contains { $0.step > keeping.gate.synced }
         let due = keeping.lastSync + (keeping.store.syncInterval ?? .zero)
-        let pause = isUrgent ? .zero : max(.zero, due - SystemClock.now())
-        return (keeping.store, keeping.gate.committed, pause)
+        let pause = keeping.isSyncUrgent ? .zero : max(.zero, due - SystemClock.now())
+        let hurry = Latch()
+        self.keeping?.hurry = hurry
+        return (keeping.store, keeping.gate.committed, pause, hurry)
+    }
+
+    /// Ends the pause before the next sync if somebody waits for what is committed.
+    private func hurrySync() {
+        guard let keeping, keeping.isSyncUrgent else { return }
+        keeping.hurry.open()
     }
 
     private func synced(upTo step: UInt64) {
@@ -243,10 +291,13 @@ extension CoordinatorService {
 
     private func settleWaiters() {
         guard var keeping else { return }
+        // Gives up the second reference, so that nothing is copied.
+        self.keeping = nil
         while let mark = keeping.marks.first, mark.step <= keeping.gate.synced {
             keeping.syncedEvent = mark.event
             keeping.marks.removeFirst()
         }
+        if let segment = keeping.takeSynced() { feed.append(segment) }
         let ready = keeping.waiters.filter {
             $0.value.step <= keeping.gate.synced && $0.value.event <= keeping.syncedEvent
         }
@@ -321,7 +372,10 @@ extension CoordinatorService {
         keeping?.nextWaiter += 1
         let id = keeping?.nextWaiter ?? 0
         keeping?.waiters[id] = waiter
-        if waiter.step > 0 { syncSignal.raise() }
+        if waiter.step > 0 {
+            syncSignal.raise()
+            hurrySync()
+        }
         await wait(waiter.latch)
         keeping?.waiters[id] = nil
     }

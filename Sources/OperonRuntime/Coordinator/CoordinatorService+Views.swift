@@ -495,7 +495,11 @@ extension CoordinatorService {
         return catalog[operation.graph].operations.queue(of: Int(operation.index))
     }
 
-    func view(of event: ClusterEvent, _ sequence: UInt64) -> EventView {
+    func views(of events: [(sequence: UInt64, event: ClusterEvent)]) -> [EventView] {
+        events.map { view(of: $0.event, $0.sequence) }
+    }
+
+    private func view(of event: ClusterEvent, _ sequence: UInt64) -> EventView {
         var view = EventView(
             sequence: sequence,
             at: TimeText(event.at),

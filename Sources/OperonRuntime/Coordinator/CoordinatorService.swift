@@ -38,6 +38,8 @@ package actor CoordinatorService {
     let passed: @Sendable (CrashPoint) -> Void
     let commitSignal = Signal()
     let syncSignal = Signal()
+    /// What readers of events have in common.
+    nonisolated let feed = EventFeed()
     private var outbox: CoordinatorOutbox
     /// Ticks that the coordinator has still to send to itself.
     private var ticks: [UInt64] = []

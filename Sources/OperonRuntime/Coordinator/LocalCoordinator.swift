@@ -413,18 +413,21 @@ package struct LocalCoordinator: CoordinatorClient {
     // MARK: - Events
 
     /// The reader gets only events that are on the disk.
-    package func events(
-        after sequence: UInt64?,
-        graph: String?
-    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
+    package func events(_ query: EventQuery) async throws(ClientError) -> EventBatches {
         try await answers.live { service throws(ClientError) in
             guard let store = service.store else {
                 throw ClientError(.unavailable, "This coordinator keeps no events.")
             }
             var only: GraphID?
-            if let graph { only = try service.find(graph) }
-            let start = sequence ?? service.lastEvent
-            let reader = EventReader(service: service, store: store, graph: only, after: start)
+            if let graph = query.graph { only = try service.find(graph) }
+            let start = query.after ?? service.lastEvent
+            service.startReading()
+            let reader = EventReader(
+                service: service,
+                store: store,
+                filter: EventFilter(graph: only, kinds: query.kinds),
+                after: start
+            )
             return AsyncThrowingStream { try await reader.next() }
         }
     }
@@ -434,58 +437,6 @@ extension GraphDescription {
     /// Whether a dependency may have the form `GRAPH/OPERATION`.
     fileprivate var mayNameOthers: Bool {
         operations.contains { $0.dependencies.contains { $0.name.contains("/") } }
-    }
-}
-
-/// Reads events from the store one after the other, so that nothing piles up for a slow reader.
-private actor EventReader {
-    private let service: CoordinatorService
-    private let store: any OperationStore
-    private let graph: GraphID?
-    private var last: UInt64
-    private var page: [StoredEvent] = []
-    private static let pageSize = 256
-
-    init(service: CoordinatorService, store: any OperationStore, graph: GraphID?, after: UInt64) {
-        self.service = service
-        self.store = store
-        self.graph = graph
-        last = after
-    }
-
-    /// Returns `nil` if the coordinator has ended.
-    func next() async throws -> ClientEvent? {
-        while !Task.isCancelled {
-            if page.isEmpty {
-                let known = await service.lastEvent
-                if last > known {
-                    // The store is older than the reader's position: it is a copy, or a power
-                    // failure cut it. Nothing the reader saw counts then, and other events get the
-                    // same numbers.
-                    last = known
-                    return .gap(min(1, known), known)
-                }
-                let newest = await service.waitForEvents(after: last)
-                guard newest > last else { return nil }
-                // Events that are not synced are held back: a power cut would undo them.
-                page = try await store.events(after: last, limit: Self.pageSize)
-                    .filter { $0.sequence <= newest }.reversed()
-                guard let first = page.last else {
-                    defer { last = newest }
-                    return .gap(last + 1, newest)
-                }
-                if first.sequence > last + 1 {
-                    defer { last = first.sequence - 1 }
-                    return .gap(last + 1, first.sequence - 1)
-                }
-            }
-            guard let event = page.popLast() else { continue }
-            last = event.sequence
-            let clusterEvent = try StoreFormat.decodeEvent(event.body)
-            if let graph, clusterEvent.graph != graph { continue }
-            return .event(await service.view(of: clusterEvent, event.sequence))
-        }
-        return nil
     }
 }
 

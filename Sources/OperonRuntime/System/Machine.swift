@@ -157,7 +157,7 @@ package struct Machine: Hashable, Sendable {
     }
 
     /// The numbers of the files in a folder that are called so, followed by a number.
-    private static func numbers(of name: String, in folder: String) -> [Int] {
+    static func numbers(of name: String, in folder: String) -> [Int] {
         guard let opened = unsafe opendir(folder) else { return [] }
         defer { unsafe closedir(opened) }
         var numbers: [Int] = []

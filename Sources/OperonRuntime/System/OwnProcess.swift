@@ -27,6 +27,16 @@ package enum OwnProcess {
     /// The name of a worker in this process, unless it has another.
     package static var workerName: String { "\(hostName)-\(id)" }
 
+    /// Gives way to every other process of the machine: for a program that only shows what others
+    /// do. It cannot be taken back. If the system refuses, everything stays as it is.
+    package static func giveWay() {
+        let lowest: Int32 = 19
+        // On Linux each thread has a priority of its own, which the threads that it starts inherit.
+        for thread in Machine.numbers(of: "", in: "/proc/self/task") {
+            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(thread), lowest)
+        }
+    }
+
     /// The user whose rights this process has: the name, or the number if the system knows no name.
     /// May block, because the system may ask another machine.
     static var userName: String {

@@ -12,18 +12,20 @@ struct Following: Sendable {
     ///
     /// - Parameter first: the number of the event before the first one to read; `nil`: the latest
     ///   event.
+    /// - Parameter kinds: only events of these kinds; empty: of every kind.
     /// - Parameter subscribed: called when the stream is open, before the first event.
     /// - Throws: the errors of both closures, and why the coordinator cannot be reached.
     func run(
         after first: UInt64? = nil,
         graph: String?,
+        kinds: Set<ClusterEvent.Kind> = [],
         subscribed: @Sendable () async throws -> Bool = { false },
         _ body: @Sendable (ClientEvent) async throws -> Bool
     ) async throws {
         // With a number from the start, a cut before the first event loses no events.
         var after = first
         if after == nil { after = try await session.client.status().lastEvent }
-        let events = try await session.client.events(after: after, graph: graph)
+        let events = try await session.client.events(after: after, graph: graph, kinds: kinds)
         if try await subscribed() { return }
         for try await item in events {
             if try await body(item) { return }

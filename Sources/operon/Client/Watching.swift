@@ -41,6 +41,8 @@ struct Watching: Sendable {
             isQuiet: session.console.format != .text,
             folds: folds
         )
+        // What only shows a run must not take processors from it.
+        OwnProcess.giveWay()
         session.news.hold()
         async let _: Void = screen.tick(telling: session.news)
         let id = String(graph.id)

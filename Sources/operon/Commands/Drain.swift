@@ -29,7 +29,10 @@ struct Drain: AsyncParsableCommand {
     func run() async throws {
         try await ClientSession.run(coordinator, about: .worker(worker)) { session in
             // Subscribes before the drain, so that no event about the worker's leaving is missed.
-            let events = wait ? try await session.client.events(after: nil, graph: nil) : nil
+            let events =
+                wait
+                ? try await session.client.events(after: nil, graph: nil, kinds: [.workerLost])
+                : nil
             let view = try await session.client.drain(worker: worker)
             try session.console.tell(view, names: [view.name]) { $0.draining(view) }
             guard let events else { return }
@@ -60,12 +63,8 @@ struct Drain: AsyncParsableCommand {
             }
         }
         guard try await isThere() else { return true }
-        for try await item in events {
-            switch item {
-            case .event(let event) where event.kind.known != .workerLost: continue
-            case .event, .gap:
-                guard try await isThere() else { return true }
-            }
+        for try await _ in events {
+            guard try await isThere() else { return true }
         }
         throw ClientError(.unreachable, "The coordinator closed the connection.")
     }

@@ -2,6 +2,7 @@ import ArgumentParser
 import OperonArguments
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 struct Events: AsyncParsableCommand {
@@ -74,6 +75,7 @@ struct Events: AsyncParsableCommand {
     }
 
     private func followOn(_ session: ClientSession, _ last: LastEvent) async throws {
+        OwnProcess.giveWay()
         let id = try await graphID(session).map { String($0) }
         try await Following(session).run(after: after, graph: id) { item in
             if case .event(let event) = item { last.sequence = event.sequence }

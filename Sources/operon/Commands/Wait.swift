@@ -2,6 +2,7 @@ import ArgumentParser
 import OperonArguments
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 struct Wait: AsyncParsableCommand {
@@ -56,11 +57,13 @@ struct Waiting: Sendable {
     }
 
     private func end(of graph: String) async throws -> GraphView {
-        try await Following(session).run(graph: graph) {
+        OwnProcess.giveWay()
+        // The coordinator sends nothing of what happens before the end.
+        let ends = Set(ClusterEvent.Kind.allCases.filter(\.mayEndGraph))
+        try await Following(session).run(graph: graph, kinds: ends) {
             try await hasEnded(graph)
-        } _: { item in
-            if case .event(let event) = item, event.kind.known?.mayEndGraph != true { return false }
-            return try await hasEnded(graph)
+        } _: { _ in
+            try await hasEnded(graph)
         }
         return try await session.client.graph(graph)
     }

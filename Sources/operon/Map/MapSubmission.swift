@@ -108,7 +108,8 @@ struct MapSubmission: Sendable {
     /// Returns when all operations have ended.
     private func follow(_ graph: String) async throws {
         let state = NIOLockedValueBox(State())
-        try await Following(session).run(graph: graph) {
+        let kinds: Set<ClusterEvent.Kind> = [.granted, .started, .finished]
+        try await Following(session).run(graph: graph, kinds: kinds) {
             try await list(graph, state)
         } _: { item in
             guard case .event(let event) = item else { return try await list(graph, state) }

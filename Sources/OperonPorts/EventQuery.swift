@@ -1,0 +1,91 @@
+import NIOConcurrencyHelpers
+package import OperonModel
+
+/// Which events a reader wants.
+package struct EventQuery: Hashable, Sendable {
+    /// The number of the event before the first one; `nil`: the latest event.
+    package var after: UInt64?
+    /// Only events of this graph.
+    package var graph: String?
+    /// Only events of these kinds; empty: of every kind.
+    package var kinds: Set<ClusterEvent.Kind> = []
+
+    package init(after: UInt64? = nil, graph: String? = nil, kinds: Set<ClusterEvent.Kind> = []) {
+        self.after = after
+        self.graph = graph
+        self.kinds = kinds
+    }
+}
+
+/// What a stream of events brings.
+package enum EventItem: Sendable {
+    case event(SharedEvent)
+    /// As in `ClientEvent`.
+    case gap(UInt64, UInt64)
+    /// Up to this number there was nothing more that the reader wants. A stream that continues
+    /// after it misses nothing.
+    case position(UInt64)
+
+    /// `nil`: nothing has happened that the reader wants.
+    package var event: ClientEvent? {
+        switch self {
+        case .event(let shared): .event(shared.view)
+        case .gap(let first, let last): .gap(first, last)
+        case .position: nil
+        }
+    }
+}
+
+/// An event that several readers have in common. It is encoded at most once.
+package final class SharedEvent: Sendable {
+    package let view: EventView
+    private let encoded = NIOLockedValueBox<[UInt8]?>(nil)
+
+    package init(_ view: EventView) { self.view = view }
+
+    /// Its JSON on one line.
+    package var line: [UInt8] {
+        encoded.withLockedValue { encoded in
+            if let encoded { return encoded }
+            let line = EventJSON.line(view)
+            encoded = line
+            return line
+        }
+    }
+}
+
+/// Events in the order of their numbers, in batches of those that are there at the same time.
+package typealias EventBatches = AsyncThrowingStream<[EventItem], any Error>
+
+extension CoordinatorClient {
+    /// The same events one by one.
+    package func events(
+        after sequence: UInt64?,
+        graph: String?,
+        kinds: Set<ClusterEvent.Kind> = []
+    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
+        let batches = try await events(EventQuery(after: sequence, graph: graph, kinds: kinds))
+        let reader = SingleEvents(batches)
+        return AsyncThrowingStream { try await reader.next() }
+    }
+}
+
+private actor SingleEvents {
+    private var batches: EventBatches.AsyncIterator
+    private var batch: ArraySlice<EventItem> = []
+
+    init(_ batches: EventBatches) { self.batches = batches.makeAsyncIterator() }
+
+    func next() async throws -> ClientEvent? {
+        while true {
+            while let item = batch.popFirst() {
+                if let event = item.event { return event }
+            }
+            // Taken out for the call, because the call suspends.
+            var batches = batches
+            guard let next = try await batches.next(isolation: self) else { return nil }
+            self.batches = batches
+            batch = next[...]
+        }
+    }
+}
