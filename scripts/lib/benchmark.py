@@ -622,7 +622,7 @@ def observers(setup):
     results = {name: [] for name in cases}
     with Cluster(setup, "observed") as cluster:
         cluster.run(setup.graph("warm", independent(2_000)))
-        for _ in range(setup.choose(5, 2)):
+        for _ in range(setup.choose(5, 1)):
             for name, watching in cases.items():
                 results[name].append(cluster.run(graph, watching))
     for name, rounds in results.items():
