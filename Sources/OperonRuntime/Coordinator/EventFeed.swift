@@ -114,7 +114,12 @@ final class EventFeed: Sendable {
         let stored = try await store.events(after: sequence, limit: pageSize)
             .prefix { $0.sequence <= newest }
         guard let first = stored.first?.sequence else { return nil }
-        return EventSegment(first, try stored.map { try StoreFormat.decodeEvent($0.body) })
+        var events: [ClusterEvent] = []
+        // If a row is missing in between, the next page begins behind it, and readers get a gap.
+        for event in stored where event.sequence == first + UInt64(events.count) {
+            events.append(try StoreFormat.decodeEvent(event.body))
+        }
+        return EventSegment(first, events)
     }
 }
 
@@ -255,7 +260,10 @@ actor EventReader {
                 guard Self.hasRoom(items.count, bytes) else { break }
             }
             if items.isEmpty, last < newest {
-                guard let page = try await page(upTo: newest) else {
+                await pauseIfBusy(newest)
+                if Task.isCancelled { return nil }
+                let page = try await service.feed.page(after: last, upTo: newest, from: store)
+                guard let page else {
                     defer { last = newest }
                     return [.gap(last + 1, newest)]
                 }
@@ -295,14 +303,14 @@ actor EventReader {
         return await segment.views(of: numbers, by: service).map { .event($0) }
     }
 
-    /// The next page of a reader that is behind. While the coordinator is busy, the thread of the
-    /// store has more important things to do than to read what somebody has missed.
-    private func page(upTo newest: UInt64) async throws -> EventSegment? {
+    /// Bounds the pages per second of a reader that is behind. While the coordinator is busy, the
+    /// thread of the store has more important things to do than to read what somebody has missed.
+    /// Returns early if the task is cancelled.
+    private func pauseIfBusy(_ newest: UInt64) async {
         if let pageRead, newest - min(newest, pageRead.newest) > Self.busyEvents {
             let pause = pageRead.at + Self.busyPause - SystemClock.now()
-            if pause > .zero { try await Task.sleep(for: pause) }
+            if pause > .zero { try? await Task.sleep(for: pause) }
         }
         pageRead = (SystemClock.now(), newest)
-        return try await service.feed.page(after: last, upTo: newest, from: store)
     }
 }
