@@ -35,7 +35,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -62,12 +61,18 @@ let package = Package(
             pkgConfig: "librabbitmq",
             providers: [.apt(["librabbitmq-dev"])]
         ),
+        // Hashes: the library that librabbitmq links as well.
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "COperonProcess"),
         .target(name: "COperonAPI", exclude: ["openapi.json"]),
 
         // Values, decisions, bytes, ports.
         .target(name: "OperonModel", swiftSettings: settings),
-        .target(name: "OperonSystem", dependencies: ["OperonModel"], swiftSettings: settings),
+        .target(
+            name: "OperonSystem",
+            dependencies: ["COpenSSL", "OperonModel"],
+            swiftSettings: settings
+        ),
         .target(
             name: "OperonCore",
             dependencies: [
@@ -100,7 +105,6 @@ let package = Package(
             name: "OperonAMQP",
             dependencies: [
                 "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -139,7 +143,6 @@ let package = Package(
             dependencies: [
                 "COperonAPI", "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HummingbirdTLS", package: "hummingbird"),
@@ -169,7 +172,6 @@ let package = Package(
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
                 "OperonWire",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Instrumentation", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
@@ -512,8 +514,8 @@ let package = Package(
             name: "OperonRuntimeTests",
             dependencies: [
                 "ClusterKit", "COperonProcess", "OperonArguments", "OperonCore", "OperonFaultKit",
-                "OperonModel", "OperonPorts", "OperonRuntime", "OperonTestKit", "OperonTesting",
-                "OperonWire",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTestKit",
+                "OperonTesting", "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -540,10 +542,9 @@ let package = Package(
             name: "OperonHTTPTests",
             dependencies: [
                 "ClusterKit", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
-                "OperonPorts", "OperonTesting",
+                "OperonPorts", "OperonSystem", "OperonTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -559,8 +560,7 @@ let package = Package(
             name: "ClusterTests",
             dependencies: [
                 "operon-worker", "ClusterKit", "OperonCore", "OperonFaultKit", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonTesting",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTesting",
             ],
             swiftSettings: testSettings
         ),
@@ -579,9 +579,9 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "hostile", "operon", "operon-worker", "OperonAMQP", "OperonCore",
-                "OperonFaultKit", "OperonModel", "OperonPorts", "OperonRuntime", "OperonWire",
+                "OperonFaultKit", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem",
+                "OperonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),

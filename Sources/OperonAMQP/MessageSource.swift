@@ -1,9 +1,9 @@
-import Crypto
 package import Logging
 package import NIOCore
 package import OperonCore
 package import OperonModel
 import OperonPorts
+import OperonSystem
 
 /// The messages of one queue of the broker, each of them an occurrence.
 ///
@@ -223,11 +223,11 @@ private struct UnansweredMessages {
         let isPlain = id.utf8.count <= 128 && id.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         return isPlain
             ? "message:id:\(id)"
-            : "message:hash:\(digits(Array(SHA256.hash(data: Array(id.utf8)))))"
+            : "message:hash:\(digits(SHA256.hash(of: Array(id.utf8))))"
     }
 
     private static func hash(of message: MessageRole.Arrived) -> [UInt8] {
-        Array(SHA256.hash(data: message.body ?? []))
+        SHA256.hash(of: message.body ?? [])
     }
 
     private static func digits(_ bytes: [UInt8]) -> String {

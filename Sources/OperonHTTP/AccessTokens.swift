@@ -1,6 +1,3 @@
-import Crypto
-// Digests are compared with bytes through a protocol of this module.
-import FoundationEssentials
 import OperonModel
 import OperonSystem
 
@@ -30,7 +27,7 @@ package struct AccessTokens: Sendable {
 
     /// Adds a token in the form in which its holder sends it.
     package mutating func add(_ name: String, token: String, scope: AccessScope = .operate) {
-        entries.append(Entry(name: name, scope: scope, digest: Array(Self.digest(token))))
+        entries.append(Entry(name: name, scope: scope, digest: Self.digest(token)))
     }
 
     /// The holder of a token. Every token is compared, and every byte of it, so that the time
@@ -39,15 +36,15 @@ package struct AccessTokens: Sendable {
         let digest = Self.digest(token)
         var found: Caller?
         for entry in entries {
-            // This comparison takes constant time.
-            let isEqual = digest == entry.digest
-            if isEqual { found = Caller(name: entry.name, scope: entry.scope) }
+            if SHA256.isEqual(digest, entry.digest) {
+                found = Caller(name: entry.name, scope: entry.scope)
+            }
         }
         return found
     }
 
-    private static func digest(_ token: String) -> SHA256.Digest {
-        SHA256.hash(data: Array(token.utf8))
+    private static func digest(_ token: String) -> [UInt8] {
+        SHA256.hash(of: Array(token.utf8))
     }
 
     /// Reads a file of lines `NAME:TOKEN` or `NAME:sha256:HEX`, each optionally followed by ` read`
@@ -126,7 +123,7 @@ package struct AccessTokens: Sendable {
                 text: "a token has at least \(tokenBytesMin) ASCII characters and no space"
             )
         }
-        return Entry(name: name, scope: scope, digest: Array(Self.digest(String(secret))))
+        return Entry(name: name, scope: scope, digest: Self.digest(String(secret)))
     }
 }
 

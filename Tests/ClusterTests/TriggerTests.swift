@@ -1,10 +1,10 @@
 import ClusterKit
-import Crypto
 import Foundation
 import OperonCore
 import OperonModel
 import OperonPorts
 import OperonRuntime
+import OperonSystem
 import OperonTesting
 import Testing
 
@@ -122,8 +122,8 @@ struct TriggerTests {
                 """
             _ = try await add(cluster.client, "h", on)
             let body = Array("{\"ref\":\"main\"}".utf8)
-            let key = SymmetricKey(data: Array(TestCluster.webhookSecret.utf8))
-            let code = HMAC<SHA256>.authenticationCode(for: body, using: key)
+            let key = Array(TestCluster.webhookSecret.utf8)
+            let code = SHA256.authenticationCode(for: body, key: key)
                 .map { String(format: "%02x", $0) }.joined()
             func deliver(
                 _ signature: String,
@@ -168,10 +168,10 @@ struct TriggerTests {
                 """
             _ = try await add(cluster.client, "h", on)
             let now = clock.source.wall().nanosecondsSince1970 / 1_000_000_000
-            let key = SymmetricKey(data: Array(TestCluster.webhookSecret.utf8))
+            let key = Array(TestCluster.webhookSecret.utf8)
             func deliver(at time: Int64) async throws -> FiringView {
                 let signed = Array("\(time).{}".utf8)
-                let code = HMAC<SHA256>.authenticationCode(for: signed, using: key)
+                let code = SHA256.authenticationCode(for: signed, key: key)
                     .map { String(format: "%02x", $0) }.joined()
                 let signature = "t=\(time),v1=" + String(repeating: "0", count: 64) + ",v1=" + code
                 let delivery = WebhookDelivery(

@@ -1,11 +1,11 @@
 import AsyncHTTPClient
-import Crypto
 import Foundation
 import NIOCore
 import NIOHTTP1
 import OperonFaultKit
 import OperonModel
 import OperonRuntime
+import OperonSystem
 import Testing
 
 /// A coordinator with triggers is killed again and again, and started on the same file.
@@ -271,8 +271,7 @@ private final class TriggerLives {
 
     /// Sends a signed request, which is safe to repeat, until a coordinator has taken it.
     func deliver(_ body: String, id: String, to name: String) async throws {
-        let key = SymmetricKey(data: Array(Self.secret.utf8))
-        let code = HMAC<SHA256>.authenticationCode(for: Array(body.utf8), using: key)
+        let code = SHA256.authenticationCode(for: Array(body.utf8), key: Array(Self.secret.utf8))
             .map { String(format: "%02x", $0) }.joined()
         var request = HTTPClientRequest(
             url: try #require(URL(httpURLWithSocketPath: socket, uri: "/v1/hooks/\(name)"))

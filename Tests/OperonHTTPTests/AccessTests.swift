@@ -1,10 +1,10 @@
 import ClusterKit
-import Crypto
 import Foundation
 import Logging
 import OperonHTTP
 import OperonModel
 import OperonPorts
+import OperonSystem
 import Testing
 
 /// Who may use the API, and from where.
@@ -13,7 +13,7 @@ import Testing
     static let readToken = "aaaaaaaaaaaaaaaaaaaa"
 
     static var tokens: String {
-        let digest = SHA256.hash(data: Data(token.utf8)).map { String(format: "%02x", $0) }.joined()
+        let digest = SHA256.hash(of: Array(token.utf8)).map { String(format: "%02x", $0) }.joined()
         return "# who may\n\nalice:sha256:\(digest)\n  viewer:\(readToken) read\n"
     }
 

@@ -21,16 +21,15 @@ enum Rules {
         ])
         return [
             "OperonModel": [],
-            // What the adapters ask of the system alike: its words for errors, and who may read
-            // a file.
-            "OperonSystem": libc.union(["OperonModel"]),
+            // What others ask of the system alike: its words for errors, who may read a file, and
+            // hashes.
+            "OperonSystem": libc.union(["OperonModel", "COpenSSL"]),
             "OperonCore": core,
             "OperonWire": ["OperonModel", "SwiftProtobuf"],
             // A lock and an array: what both transports queue with.
             "OperonPorts": ["OperonModel", "NIOConcurrencyHelpers"],
             "OperonAMQP": ports.union(nio).union(libc).union([
-                // The hash of a message that has no id.
-                "OperonCore", "CRabbitMQ", "Crypto", "Logging",
+                "OperonCore", "CRabbitMQ", "Logging",
             ]),
             // The parser under Yams, whose events it reads without building a tree.
             "OperonGraphFile": ports.union(libc).union(["CYaml"]),
@@ -42,12 +41,11 @@ enum Rules {
             ]),
             // JSON needs Foundation's coders, which live in the smaller part of it.
             "OperonHTTP": ports.union(nio).union(libc).union([
-                "AsyncHTTPClient", "COperonAPI", "Crypto", "FoundationEssentials", "HTTPTypes",
+                "AsyncHTTPClient", "COperonAPI", "FoundationEssentials", "HTTPTypes",
                 "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOHTTP1", "NIOHTTPTypes",
             ]),
-            // The hash by which large outputs are known.
             "OperonRuntime": shell.union(libc).union([
-                "NIOConcurrencyHelpers", "DequeModule", "Crypto",
+                "NIOConcurrencyHelpers", "DequeModule",
                 "CoreMetrics", "Instrumentation", "ServiceContextModule", "Tracing",
                 "UnixSignals",
             ]),
