@@ -38,7 +38,7 @@ extension Scheduler {
         /// round trip (measured 0.4 ms on loopback), too little to affect a schedule.
         package var readAhead: Duration = .milliseconds(4)
         /// How many operations a worker may hold beyond its slots, however short they are.
-        package var readAheadCountMax = 64
+        package var readAheadCountMax = 256
         /// How many operations one message carries.
         package var operationsPerMessage = 1
         package var limits = Limits()

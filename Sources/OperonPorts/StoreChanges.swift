@@ -234,8 +234,14 @@ extension StoreChanges {
         _ id: GraphID,
         _ body: (inout GraphEntry) -> Void
     ) throws(StoreError) {
-        if graphs[id] == nil { graphs[id] = try graph(id) }
-        if graphs[id] != nil { body(&graphs[id]!) }
+        // One search of the table for what every record changes.
+        guard let place = graphs.index(forKey: id) else {
+            var new = try graph(id)
+            body(&new)
+            graphs[id] = new
+            return
+        }
+        body(&graphs.values[place])
     }
 
     private mutating func change(_ name: String, _ body: (inout StoredQueue) -> Void) {
@@ -287,13 +293,13 @@ extension StoreChanges {
         _ id: OperationID,
         _ body: (inout StoredOperation) -> Void
     ) throws(StoreError) {
-        if operations[id] == nil {
-            guard try id.index < graph(id.graph).operationCount else {
-                throw StoreError.contradiction("there is no operation \(id)")
-            }
-            operations[id] = StoredOperation(index: id.index)
+        if let place = operations.index(forKey: id) { return body(&operations.values[place]) }
+        guard try id.index < graph(id.graph).operationCount else {
+            throw StoreError.contradiction("there is no operation \(id)")
         }
-        if operations[id] != nil { body(&operations[id]!) }
+        var new = StoredOperation(index: id.index)
+        body(&new)
+        operations[id] = new
     }
 
     private mutating func changeOpen(
@@ -301,11 +307,11 @@ extension StoreChanges {
         of operation: OperationID,
         _ body: (inout StoredAttempt) -> Void
     ) throws(StoreError) {
-        guard open[operation] == .some(id), var attempt = attempts[id]?.attempt else {
+        guard open[operation] == .some(id), let place = attempts.index(forKey: id) else {
             throw StoreError.contradiction("attempt \(id) of operation \(operation) is not open")
         }
-        body(&attempt)
-        attempts[id] = Attempt(operation: operation, attempt: attempt)
+        attempts.values[place].operation = operation
+        body(&attempts.values[place].attempt)
     }
 
     private mutating func grant(
@@ -424,12 +430,12 @@ extension StoreChanges {
 extension StoreChanges {
     private mutating func keep(_ result: StoredResult) throws(StoreError) {
         let id = result.operation
-        guard var attempt = attempts[result.attempt]?.attempt else {
+        guard let place = attempts.index(forKey: result.attempt) else {
             throw StoreError.contradiction("a result of attempt \(result.attempt), which is not")
         }
-        attempt.startedAt = result.startedAt ?? attempt.startedAt
-        attempt.endedAt = result.endedAt
-        attempts[result.attempt] = Attempt(operation: id, attempt: attempt)
+        attempts.values[place].operation = id
+        if let start = result.startedAt { attempts.values[place].attempt.startedAt = start }
+        attempts.values[place].attempt.endedAt = result.endedAt
         var hadOutput = false
         var isFinished = false
         try change(id) { operation in

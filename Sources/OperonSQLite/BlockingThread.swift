@@ -51,6 +51,20 @@ final class BlockingThread: Sendable {
         }
     }
 
+    /// Runs `job` after all earlier jobs and returns its result. `rest` runs before any later job,
+    /// and its end is not awaited.
+    func perform<Value: Sendable>(
+        _ job: @escaping @Sendable () throws -> Value,
+        andThen rest: @escaping @Sendable () -> Void
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            submit {
+                continuation.resume(with: Result { try job() })
+                rest()
+            }
+        }
+    }
+
     private func submit(_ job: @escaping @Sendable () -> Void) {
         state.withLockedValue { $0.jobs.append(job) }
         wake()

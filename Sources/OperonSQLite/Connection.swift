@@ -21,11 +21,19 @@ final class Connection: @unchecked Sendable {
         self.options = options
         file = try StoreFile(path: path, options: options)
         try file.migrate()
-        tables = file.queue.inDatabase { StoreTables($0, limits: options.limits) }
+        tables = file.queue.inDatabase { Self.tables($0, options) }
+    }
+
+    private static func tables(
+        _ database: Database,
+        _ options: SQLiteStore.Options
+    ) -> StoreTables {
+        StoreTables(database, limits: options.limits, pendingRowsMax: options.pendingRowsMax)
     }
 
     /// Loads the stored state and raises the epoch.
     func begin() throws -> StoredState {
+        try write { try Self.tables($0.database, options).replay() }
         var state = try read { try $0.load() }
         if options.isMaintenance { return state }
         guard state.epoch.rawValue < .max else {
@@ -81,6 +89,10 @@ final class Connection: @unchecked Sendable {
         }
     }
 
+    /// Lets the tables follow the journal if enough is pending. A transient error changes nothing,
+    /// and the next commit that can be made tries again; any other is one of the store.
+    func projectIfDue() { try? write { try $0.projectIfDue() } }
+
     /// The log may be what fills the disk. If there is room for it in the database file, the
     /// content of the log is copied there and the log is truncated.
     private func makeRoom() throws {
@@ -110,8 +122,10 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Copies the log into the database file and deletes the log.
+    /// Writes what the tables lack, copies the log into the database file and deletes the log.
     func close() throws {
+        // If that fails, the next process does it.
+        try? write { try $0.project() }
         file.queue.inDatabase { _ in tables = nil }
         defer {
             log.withLockedValue { descriptor in

@@ -3,7 +3,7 @@ import OperonModel
 /// A statement that is looked up by number and not by text.
 enum HotStatement: Int, CaseIterable {
     case insertOperation, selectOperation, insertAttempt, insertInFlight, deleteInFlight
-    case insertEvent
+    case insertJournal
 
     var sql: String {
         switch self {
@@ -14,7 +14,7 @@ enum HotStatement: Int, CaseIterable {
         case .insertInFlight:
             "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
         case .deleteInFlight: "DELETE FROM attempts_in_flight WHERE operation = ?"
-        case .insertEvent: "INSERT INTO events VALUES (?, ?, ?)"
+        case .insertJournal: "INSERT INTO journal VALUES (?,?,?,?,?,?,?,?)"
         }
     }
 }

@@ -13,6 +13,9 @@ package final class SQLiteStore: OperationStore, Leadership {
         package var limits = Limits()
         /// The most pages of 4 KiB that the file may have; `nil`: limited only by the disk.
         package var pagesMax: Int?
+        /// How many rows may be in the journal and not in the tables yet; more than that many are
+        /// written at once.
+        package var pendingRowsMax = PendingRows.rowsMax
         /// For a command that maintains a store but coordinates nothing: the epoch is not raised,
         /// and a missing store is not created.
         package var isMaintenance = false
@@ -82,6 +85,10 @@ package final class SQLiteStore: OperationStore, Leadership {
         }
     }
 
+    private var isNotOpen: StoreError {
+        StoreError(.failed, "The store “\(path)” is not open.")
+    }
+
     private var isOpenAlready: StoreError {
         StoreError(.failed, "The store “\(path)” is open already.")
     }
@@ -98,19 +105,22 @@ package final class SQLiteStore: OperationStore, Leadership {
     private func perform<Value: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Value
     ) async throws -> Value {
-        guard let store = opened.withLockedValue({ $0 }) else {
-            throw StoreError(.failed, "The store “\(path)” is not open.")
-        }
+        guard let store = opened.withLockedValue({ $0 }) else { throw isNotOpen }
         return try await store.database.perform { try body(store.connection) }
     }
 
     package func commit(_ batch: StoreBatch, by epoch: Epoch) async throws {
-        try await perform { try $0.write { try $0.commit(batch, by: epoch) } }
+        guard let store = opened.withLockedValue({ $0 }) else { throw isNotOpen }
+        try await store.database.perform { [connection = store.connection] in
+            try connection.write { try $0.commit(batch, by: epoch) }
+        } andThen: { [connection = store.connection] in
+            connection.projectIfDue()
+        }
     }
 
     package func sync() async throws {
         guard let store = opened.withLockedValue({ $0 }), let disk = store.disk else {
-            throw StoreError(.failed, "The store “\(path)” is not open.")
+            throw isNotOpen
         }
         try await disk.perform { try store.connection.sync() }
     }
@@ -230,7 +240,10 @@ package final class SQLiteStore: OperationStore, Leadership {
 
     /// The problems of the store, as sentences; empty if there are none. Reads everything.
     package func check() async throws -> [String] {
-        try await perform { try $0.read { try $0.problems() } }
+        try await perform { connection in
+            try connection.write { try $0.project() }
+            return try connection.read { try $0.problems() }
+        }
     }
 
     package func close() async {

@@ -31,7 +31,7 @@ extension StoreTables {
             try row.readSum()
             return id
         }
-        problems += try eventProblems()
+        problems += try journalProblems()
         return problems
     }
 
@@ -60,20 +60,42 @@ extension StoreTables {
         return problems
     }
 
-    private func eventProblems() throws -> [String] {
-        let select = try PreparedStatement(database, "SELECT * FROM events ORDER BY sequence")
-        var last: UInt64?
+    /// Reads the whole journal: whether its rows and events are there and as written, and whether
+    /// the tables have what it says last about each operation.
+    private func journalProblems() throws -> [String] {
+        let select = try PreparedStatement(database, "SELECT * FROM journal ORDER BY id")
+        var last: JournalRow?
+        var finished: [OperationID: OutcomeKind?] = [:]
         while try select.step() {
+            let row: JournalRow
             do {
-                let event = try select.readEvent()
-                if let last, event.sequence != last + 1 {
-                    return ["Events \(last + 1) to \(event.sequence - 1) are not there."]
+                row = try select.readJournal()
+                for record in try JournalBytes.decode(row.records, at: row.wall).records {
+                    switch record {
+                    case .finished(let id, let outcome): finished[id] = outcome.kind
+                    case .reopened(let id): finished[id] = .some(nil)
+                    default: continue
+                    }
                 }
-                last = event.sequence
             } catch is RowDamage {
-                return ["An event after number \(last ?? 0) is not as written."]
+                let number = last.map { "after number \($0.number)" } ?? "at the start"
+                return ["A row of the journal \(number) is not as written."]
             }
+            if let last {
+                guard row.number == last.number + 1 else {
+                    return ["Rows \(last.number + 1) to \(row.number - 1) of the journal are lost."]
+                }
+                let first = row.events.first?.sequence ?? row.lastEvent + 1
+                guard first == last.lastEvent + 1 || first == firstEvent else {
+                    return ["Events \(last.lastEvent + 1) to \(first - 1) are not there."]
+                }
+            }
+            last = row
         }
-        return []
+        var wrong = 0
+        for (id, kind) in finished where graphs[id.graph]?.isTombstone == false {
+            if try operation(id)?.outcome?.kind != kind { wrong += 1 }
+        }
+        return wrong == 0 ? [] : ["\(wrong) operations are not as the journal says."]
     }
 }

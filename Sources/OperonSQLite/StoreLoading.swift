@@ -27,8 +27,8 @@ extension StoreTables {
         state.triggers = try loadTriggers()
         state.inFlight = open.map { StoredInFlight($0.attempt, of: $0.operation) }
         state.inFlight.sort { $0.attempt < $1.attempt }
-        let events = try loadEventNumbers()
-        state.lastEvent = events?.upperBound ?? 0
+        let journal = try loadJournal()
+        state.lastEvent = journal.last
         remember(
             graphs: rows.entries.filter { !$0.isTombstone || rows.unswept.contains($0.id) },
             dropped: rows.dropped,
@@ -37,11 +37,27 @@ extension StoreTables {
             rates: state.rates,
             triggers: state.triggers,
             open: open,
-            events: events,
+            journal: journal,
             unswept: rows.unswept.sorted(),
             epoch: state.epoch
         )
         return state
+    }
+
+    /// Reads what a replay needs.
+    func beginReplay(after journal: Int64, firstEvent: UInt64) throws {
+        let rows = try loadGraphs()
+        remember(
+            graphs: rows.entries.filter { !$0.isTombstone || rows.unswept.contains($0.id) },
+            dropped: rows.dropped,
+            queues: try loadQueues(),
+            keys: try loadKeys(),
+            rates: try loadRates(),
+            triggers: try loadTriggers(),
+            open: try loadOpen(),
+            projected: journal,
+            firstEvent: firstEvent
+        )
     }
 
     private struct Graphs {
@@ -114,36 +130,13 @@ extension StoreTables {
         let select = try statement("SELECT * FROM contents ORDER BY id")
         defer { select.reset() }
         while try select.step() {
-            let number = try select.readInteger()
-            let graph = GraphID(rawValue: try select.readNumber())
-            let name = try select.readText()
-            let submitter = try select.readText()
-            let isOpen = try select.readFlag()
-            let key = try select.readText()
-            let trace = try select.readText()
-            let first: UInt32 = try select.readNumber()
-            let count: UInt32 = try select.readNumber()
-            let needs = try RowText.graphs(try select.readText())
-            let bytes: Int = try select.readNumber()
-            try select.readSum()
-            guard let place = rows.places[graph] else {
+            var (number, contents, bytes) = try select.readContents()
+            guard let place = rows.places[contents.graph] else {
                 throw RowDamage(what: "contents of an unknown graph")
             }
-            noteContents(number, of: graph)
-            rows.graphs[place].contents.append(
-                StoredContents(
-                    graph: graph,
-                    name: name,
-                    submitter: submitter,
-                    isOpen: isOpen,
-                    idempotencyKey: key,
-                    traceParent: trace,
-                    first: first,
-                    operationCount: Int(count),
-                    needs: needs,
-                    body: try loadBody(number, bytes: bytes)
-                )
-            )
+            noteContents(number, of: contents.graph)
+            contents.body = try loadBody(number, bytes: bytes)
+            rows.graphs[place].contents.append(contents)
         }
         for (entry, graph) in zip(rows.entries, rows.graphs) where !entry.isTombstone {
             let count = graph.contents.reduce(0) { $0 + $1.operationCount }
@@ -151,6 +144,15 @@ extension StoreTables {
                 throw RowDamage(what: "contents of graph \(entry.id) that are not there")
             }
         }
+    }
+
+    /// Reads contents without their body.
+    func loadContents(row: Int64) throws -> StoredContents {
+        let select = try statement("SELECT * FROM contents WHERE id = ?")
+        try select.bind(row)
+        defer { select.reset() }
+        guard try select.step() else { throw RowDamage(what: "contents that are not there") }
+        return try select.readContents().contents
     }
 
     private func loadBody(_ number: Int64, bytes: Int) throws -> [UInt8] {
@@ -219,14 +221,7 @@ extension StoreTables {
     private func loadInFlight(
         into rows: inout Graphs
     ) throws -> [(operation: OperationID, attempt: StoredAttempt)] {
-        let select = try statement("SELECT * FROM attempts_in_flight ORDER BY operation")
-        defer { select.reset() }
-        var open: [(operation: OperationID, attempt: StoredAttempt)] = []
-        while try select.step() {
-            let row = try select.readAttemptStart()
-            try select.readSum()
-            open.append(row)
-        }
+        let open = try loadOpen()
         var start = 0
         while start < open.count {
             let id = open[start].operation.graph
@@ -236,6 +231,18 @@ extension StoreTables {
             }
             try merge(open[start..<end], into: &rows.graphs[place].operations)
             start = end
+        }
+        return open
+    }
+
+    private func loadOpen() throws -> [(operation: OperationID, attempt: StoredAttempt)] {
+        let select = try statement("SELECT * FROM attempts_in_flight ORDER BY operation")
+        defer { select.reset() }
+        var open: [(operation: OperationID, attempt: StoredAttempt)] = []
+        while try select.step() {
+            let row = try select.readAttemptStart()
+            try select.readSum()
+            open.append(row)
         }
         return open
     }
@@ -309,15 +316,51 @@ extension StoreTables {
         return changes
     }
 
-    private func loadEventNumbers() throws -> ClosedRange<UInt64>? {
-        func end(_ order: String) throws -> UInt64? {
-            let select = try statement("SELECT * FROM events ORDER BY sequence \(order) LIMIT 1")
-            defer { select.reset() }
-            return try select.step() ? try select.readEvent().sequence : nil
+    /// The first and the last event, and the last row of the journal, which the tables have.
+    private func loadJournal() throws -> (first: UInt64, last: UInt64, row: Int64) {
+        let (projected, first) = try loadProjection()
+        let select = try statement("SELECT * FROM journal ORDER BY id DESC LIMIT 1")
+        defer { select.reset() }
+        guard try select.step() else {
+            guard projected == 0 else { throw RowDamage(what: "no end of its journal") }
+            return (first, first - 1, 0)
         }
-        guard let first = try end("ASC"), let last = try end("DESC") else { return nil }
-        guard first <= last else { throw RowDamage(what: "events out of order") }
-        return first...last
+        let row = try select.readJournal()
+        guard row.number == projected, first <= row.lastEvent + 1 else {
+            throw RowDamage(what: "another journal than its tables")
+        }
+        return (first, row.lastEvent, row.number)
+    }
+}
+
+extension PreparedStatement {
+    /// Reads contents without their body, which has this size.
+    fileprivate func readContents() throws -> (row: Int64, contents: StoredContents, bytes: Int) {
+        let row = try readInteger()
+        let graph = GraphID(rawValue: try readNumber())
+        let name = try readText()
+        let submitter = try readText()
+        let isOpen = try readFlag()
+        let key = try readText()
+        let trace = try readText()
+        let first: UInt32 = try readNumber()
+        let count: UInt32 = try readNumber()
+        let needs = try RowText.graphs(try readText())
+        let bytes: Int = try readNumber()
+        try readSum()
+        let contents = StoredContents(
+            graph: graph,
+            name: name,
+            submitter: submitter,
+            isOpen: isOpen,
+            idempotencyKey: key,
+            traceParent: trace,
+            first: first,
+            operationCount: Int(count),
+            needs: needs,
+            body: []
+        )
+        return (row, contents, bytes)
     }
 }
 

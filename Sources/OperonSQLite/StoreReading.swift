@@ -33,6 +33,8 @@ extension StoreTables: StoreLookup {
     }
 
     func operation(_ id: OperationID) throws -> StoredOperation? {
+        // It has the number of its attempts, unlike a row.
+        if let operation = pending.operations[id] { return operation }
         var operation: StoredOperation?
         if mayHaveRow(id) {
             let select = try statement(.selectOperation)
@@ -40,7 +42,6 @@ extension StoreTables: StoreLookup {
             defer { select.reset() }
             if try select.step() {
                 operation = try select.readOperation().operation
-                note(rowOf: id)
             }
         }
         guard let attempt = open[id] else { return operation }
@@ -49,6 +50,7 @@ extension StoreTables: StoreLookup {
 
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt? {
         if let attempt = open[operation], attempt.id == id { return attempt }
+        if let pending = pending.attempts[id] { return pending.attempt }
         guard id <= newestAttempt else { return nil }
         let select = try statement(
             "\(Self.selectAttempts) WHERE operation = ? AND epoch = ? AND number = ?"
@@ -115,25 +117,36 @@ extension StoreTables: StoreLookup {
         try select.bind(operation.key)
         defer { select.reset() }
         var attempts: [StoredAttempt] = []
-        while try select.step() { attempts.append(try select.readAttempt().attempt) }
+        while try select.step() {
+            let attempt = try select.readAttempt().attempt
+            guard pending.attempts[attempt.id] == nil, pending.resumed[attempt.id] == nil else {
+                continue
+            }
+            attempts.append(attempt)
+        }
+        for change in pending.attempts.values where change.operation == operation {
+            attempts.append(change.attempt)
+        }
         if let last = open[operation] { attempts.append(last) }
         return attempts.sorted { $0.id < $1.id }
     }
 
     func events(after: UInt64, limit: Int) throws -> [StoredEvent] {
-        guard limit > 0, after < lastEvent else { return [] }
+        let first = max(after + 1, firstEvent)
+        guard limit > 0, first <= lastEvent else { return [] }
         let select = try statement(
-            "SELECT * FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?"
+            "SELECT * FROM journal WHERE last_event >= ? ORDER BY last_event"
         )
-        try select.bind(Int64(bitPattern: after))
-        try select.bind(Int64(limit))
+        try select.bind(Int64(bitPattern: first))
         defer { select.reset() }
         var events: [StoredEvent] = []
         var bytes = 0
-        while bytes < StoredEvent.pageBytes, try select.step() {
-            let event = try select.readEvent()
-            bytes += event.body.count
-            events.append(event)
+        while bytes < StoredEvent.pageBytes, events.count < limit, try select.step() {
+            for event in try select.readJournal().events where event.sequence >= first {
+                guard bytes < StoredEvent.pageBytes, events.count < limit else { break }
+                bytes += event.body.count
+                events.append(event)
+            }
         }
         return events
     }
@@ -409,6 +422,27 @@ extension PreparedStatement {
         return StoredWorker(incarnation, name: name)
     }
 
+    func readJournal() throws -> JournalRow {
+        let number = try readRowNumber()
+        let epoch = Epoch(rawValue: try readNumber())
+        let wall = WallTime(nanosecondsSince1970: try readInteger())
+        let first = UInt64(try readRowNumber())
+        let last = UInt64(try readRowNumber())
+        let records = try readBytes()
+        let events = try JournalBytes.decodeEvents(try readBytes(), from: first)
+        try readSum()
+        guard first + UInt64(events.count) == last + 1 else { throw RowDamage(what: "lost events") }
+        return JournalRow(
+            number: number,
+            epoch: epoch,
+            wall: wall,
+            records: records,
+            events: events,
+            lastEvent: last
+        )
+    }
+
+    /// Reads an event of a store that has no journal yet.
     func readEvent() throws -> StoredEvent {
         let sequence = UInt64(try readRowNumber())
         let body = try readBytes()

@@ -1,4 +1,5 @@
 import GRDB
+import OperonModel
 
 /// The tables, as a list of steps that only grows. A store records how many of the steps it has
 /// had.
@@ -9,11 +10,19 @@ enum StoreSchema {
     static var version: Int64 { Int64(steps.count) }
 
     /// Never change a released step; add another one.
-    private static let steps: [String] = [first, keys, workers, rates, triggers]
+    private static let steps: [String] = [
+        first, keys, workers, rates, triggers, journal, noEvents,
+    ]
+    /// The index of the step that makes the journal.
+    private static let journalStep = 5
 
     /// Applies the steps that a store has not had yet, within the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
-        for step in steps.dropFirst(Int(version)) { try database.execute(sql: step) }
+        for (index, step) in steps.enumerated().dropFirst(Int(version)) {
+            try database.execute(sql: step)
+            guard index == journalStep else { continue }
+            try StoreTables(database, limits: Limits()).beginJournal()
+        }
         try database.execute(sql: "PRAGMA user_version = \(StoreSchema.version)")
     }
 
@@ -34,6 +43,32 @@ enum StoreSchema {
             return try description(database)
         }
     }
+
+    /// What each commit has changed, in order, with its events: see `StoreTables`.
+    private static let journal = """
+        CREATE TABLE journal (
+          id INTEGER PRIMARY KEY, -- without gaps
+          epoch INTEGER NOT NULL,
+          wall INTEGER NOT NULL,
+          first_event INTEGER NOT NULL,
+          last_event INTEGER NOT NULL, -- below first_event: none
+          records BLOB NOT NULL,
+          events BLOB NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE INDEX journal_events ON journal (last_event);
+
+        CREATE TABLE projection (
+          id INTEGER PRIMARY KEY CHECK (id = 1),
+          journal INTEGER NOT NULL, -- the other tables have everything up to this row
+          first_event INTEGER NOT NULL, -- the oldest event that was not dropped
+          sum INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    /// The events are in the journal.
+    private static let noEvents = "DROP TABLE events"
 
     /// The limits of keys.
     private static let keys = """

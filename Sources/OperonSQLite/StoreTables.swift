@@ -5,10 +5,17 @@ import OperonPorts
 /// Looks up and writes the rows of a store, with statements that are prepared once. Data that every
 /// batch needs is also kept in memory: graphs, queues, and attempts in flight.
 ///
+/// A commit writes one row of the journal, and the results of attempts. The tables follow: what a
+/// commit changes in them is pending in memory until there is enough of it for `project`, which
+/// writes it in one transaction that also says in `projection` how far the tables are then. So
+/// tables and journal together always have everything that was committed, and after a process was
+/// killed, `replay` works out again what was pending.
+///
 /// Belongs to the thread of its store.
 final class StoreTables {
     let database: Database
     let limits: Limits
+    private let pendingRowsMax: Int
     private var statements: [String: PreparedStatement] = [:]
 
     /// Graphs that are kept, and dropped graphs whose rows are not deleted yet.
@@ -29,18 +36,27 @@ final class StoreTables {
     private(set) var lastEvent: UInt64 = 0
     /// Dropped graphs whose rows are not deleted yet.
     private(set) var unswept: [GraphID] = []
-    /// Operations that this batch has looked up and that have a row.
-    private var found: Set<OperationID> = []
+    /// What the tables do not have yet.
+    private(set) var pending = PendingRows()
+    /// Operations that have a row among the attempts in flight.
+    private(set) var openRows: Set<OperationID> = []
+    /// The last row of the journal.
+    private(set) var lastJournal: Int64 = 0
+    /// The last row of the journal whose changes the tables have.
+    private(set) var projected: Int64 = 0
     /// Operations that may have a row. Most have none until they end and need no lookup.
     private var rows: [GraphID: IndexSet] = [:]
+    /// Any operation may have one: the rows have not been loaded.
+    private var mayAllHaveRows = false
     /// No known attempt is newer than this one.
     private(set) var newestAttempt: AttemptID
     /// The statements that are used for every operation.
     private var hotStatements: [PreparedStatement?]
 
-    init(_ database: Database, limits: Limits) {
+    init(_ database: Database, limits: Limits, pendingRowsMax: Int = PendingRows.rowsMax) {
         self.database = database
         self.limits = limits
+        self.pendingRowsMax = pendingRowsMax
         newestAttempt = AttemptID(epoch: Epoch(rawValue: .max), number: .max)
         hotStatements = Array(repeating: nil, count: HotStatement.allCases.count)
     }
@@ -69,7 +85,7 @@ final class StoreTables {
         rates: [StoredRate],
         triggers: [RestoredTrigger],
         open: [(operation: OperationID, attempt: StoredAttempt)],
-        events: ClosedRange<UInt64>?,
+        journal: (first: UInt64, last: UInt64, row: Int64),
         unswept: [GraphID],
         epoch: Epoch
     ) {
@@ -80,9 +96,44 @@ final class StoreTables {
         for key in keys { self.keys[key.settings.name] = key }
         for rate in rates { self.rates[rate.scope] = rate }
         self.triggers = Set(triggers.map(\.trigger.id))
-        for entry in open { self.open[entry.operation] = entry.attempt }
-        if let events { (firstEvent, lastEvent) = (events.lowerBound, events.upperBound) }
+        remember(open: open)
+        (firstEvent, lastEvent) = (journal.first, journal.last)
+        (lastJournal, projected) = (journal.row, journal.row)
         self.unswept = unswept
+    }
+
+    /// Sets the data that a replay needs, as it is in the tables.
+    func remember(
+        graphs: [GraphEntry],
+        dropped: DroppedGraphs,
+        queues: [StoredQueue],
+        keys: [StoredKey],
+        rates: [StoredRate],
+        triggers: [RestoredTrigger],
+        open: [(operation: OperationID, attempt: StoredAttempt)],
+        projected: Int64,
+        firstEvent: UInt64
+    ) {
+        remember(
+            graphs: graphs,
+            dropped: dropped,
+            queues: queues,
+            keys: keys,
+            rates: rates,
+            triggers: triggers,
+            open: open,
+            journal: (firstEvent, firstEvent - 1, projected),
+            unswept: [],
+            epoch: Epoch(rawValue: .max)
+        )
+        mayAllHaveRows = true
+    }
+
+    private func remember(open: [(operation: OperationID, attempt: StoredAttempt)]) {
+        for entry in open {
+            self.open[entry.operation] = entry.attempt
+            openRows.insert(entry.operation)
+        }
     }
 
     // MARK: - Transactions
@@ -104,8 +155,9 @@ final class StoreTables {
     }
 
     func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
+        guard !batch.isEmpty else { return try transaction(by: epoch) {} }
         guard batch.records.count > Self.recordsAtOnce else {
-            return remember(try transaction(by: epoch) { try write(batch) })
+            return remember(try transaction(by: epoch) { try append(batch, by: epoch) })
         }
         // A large batch, such as the cancellation of a graph with a million operations, is written
         // in one transaction, but its changes are not all in memory at once. If the transaction
@@ -113,13 +165,20 @@ final class StoreTables {
         let before = (
             graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt
         )
+        let journal = (pending, openRows, lastJournal, projected)
         do {
             try transaction(by: epoch) {
-                for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
+                for part in batch.parts(of: Self.recordsAtOnce) {
+                    remember(try append(part, by: epoch))
+                    guard isProjectionDue else { continue }
+                    try writePending()
+                    didWritePending()
+                }
             }
         } catch {
             (graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt) =
                 before
+            (pending, openRows, lastJournal, projected) = journal
             throw error
         }
     }
@@ -127,15 +186,23 @@ final class StoreTables {
     /// The most records whose changes are computed together.
     private static let recordsAtOnce = 10_000
 
-    private func write(_ batch: StoreBatch) throws -> StoreChanges {
-        found.removeAll(keepingCapacity: true)
+    private func append(_ batch: StoreBatch, by epoch: Epoch) throws -> StoreChanges {
         let changes = try StoreChanges(batch, to: rows(for: StoreWants(batch)), limits: limits)
-        try write(changes)
+        try append(batch, changes, by: epoch)
         return changes
     }
 
-    /// Updates the data that is kept in memory after changes were written.
     private func remember(_ changes: StoreChanges) {
+        let last = changes.events.last?.sequence ?? lastEvent
+        remember(changes, journal: lastJournal + 1, lastEvent: last)
+        if let last = changes.dropsEventsThrough { firstEvent = last + 1 }
+    }
+
+    /// Updates the data that is kept in memory after changes were written to the journal.
+    func remember(_ changes: StoreChanges, journal: Int64, lastEvent: UInt64) {
+        lastJournal = journal
+        self.lastEvent = lastEvent
+        pending.note(changes)
         for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
         for queue in changes.queues.values {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
@@ -150,16 +217,21 @@ final class StoreTables {
             }
         }
         // The operations are independent, so their order does not matter.
-        for (id, attempt) in changes.open where attempt == nil { open[id] = nil }
-        for id in changes.attempts.keys.sorted() {
-            guard let change = changes.attempts[id], isOpen(change, after: changes) else {
+        let newestBefore = newestAttempt
+        for (id, change) in changes.attempts {
+            newestAttempt = max(newestAttempt, id)
+            guard isOpen(change, after: changes) else {
+                pending.noteEnded(change)
                 continue
             }
+            let isNew = open[change.operation]?.id != id
+            if isNew, id <= newestBefore { pending.noteResumed(id, of: change.operation) }
+            pending.noteOpen(change.operation)
             open[change.operation] = change.attempt
         }
-        if let newest = changes.attempts.keys.max() { newestAttempt = max(newestAttempt, newest) }
-        lastEvent = changes.events.last?.sequence ?? lastEvent
-        if let last = changes.dropsEventsThrough { firstEvent = last + 1 }
+        for (id, attempt) in changes.open where attempt == nil {
+            if open.removeValue(forKey: id) != nil { pending.noteOpen(id) }
+        }
     }
 
     /// Whether an attempt that a batch changed is in flight after the batch.
@@ -171,247 +243,46 @@ final class StoreTables {
 
     // MARK: - Writing
 
-    private func write(_ changes: StoreChanges) throws {
-        for id in changes.graphs.keys.sorted() {
-            if let graph = changes.graphs[id] { try write(graph) }
+    /// Whether so much is pending that the tables should get it.
+    var isProjectionDue: Bool { pending.rowCount >= pendingRowsMax }
+
+    /// Writes what is pending, within the caller's transaction. If that succeeds, `didWritePending`
+    /// has to follow.
+    func writePending() throws {
+        for id in pending.graphs.sorted() {
+            if let graph = graphs[id] { try write(graph) }
         }
-        for contents in changes.contents { try write(contents) }
-        for id in changes.operations.keys.sorted() {
-            guard let operation = changes.operations[id] else { continue }
-            let last = changes.open[id] ?? open[id]?.id
-            let attempt = last.flatMap { changes.attempts[$0]?.attempt } ?? open[id]
-            let isTold = last != nil && attempt?.ordinal == operation.attempts
-            try write(operation, of: id, isToldByAttempt: isTold)
+        for id in pending.operations.keys.sorted() {
+            if let operation = pending.operations[id] { try write(operation, of: id) }
         }
-        for id in changes.attempts.keys.sorted() {
-            if let change = changes.attempts[id] { try write(change, of: changes) }
+        for (id, operation) in pending.resumed { try deleteEnded(id, of: operation) }
+        // In the order of the table.
+        let attempts = pending.attempts.values.sorted { one, other in
+            (one.operation, one.attempt.id) < (other.operation, other.attempt.id)
         }
-        for name in changes.queues.keys.sorted() {
-            if let queue = changes.queues[name] { try write(queue) }
+        for attempt in attempts { try write(ended: attempt) }
+        for id in pending.open.sorted() { try writeOpen(id) }
+        for name in pending.queues.sorted() {
+            try write(queues[name] ?? StoredQueue(name: name))
         }
-        for name in changes.keys.keys.sorted() {
-            if let key = changes.keys[name] { try write(key) }
-        }
-        for scope in changes.rates.keys.sorted() {
-            if let rate = changes.rates[scope] { try write(rate) }
-        }
-        for worker in changes.workers { try write(worker) }
-        for record in changes.triggers { try write(record) }
-        for record in changes.dependencyChanges { try writeDependency(record) }
-        for id in changes.outputs.keys.sorted() {
-            if let output = changes.outputs[id] { try write(output, of: id) }
-        }
-        for (id, attempt) in changes.droppedLogs {
-            let delete = try statement(
-                "DELETE FROM logs WHERE operation = ? AND epoch = ? AND number = ?"
-            )
-            try delete.bind(id.key)
-            try delete.bind(attempt)
-            try delete.execute()
-        }
-        for log in changes.logs { try write(log) }
-        let insert = try statement(.insertEvent)
-        for event in changes.events {
-            try insert.bind(Int64(bitPattern: event.sequence))
-            try insert.bind(event.body)
-            try insert.bindSum()
-            try insert.execute()
-        }
-        if let last = changes.dropsEventsThrough {
-            let delete = try statement("DELETE FROM events WHERE sequence <= ?")
-            try delete.bind(Int64(bitPattern: last))
-            try delete.execute()
-        }
+        for name in pending.keys.sorted() { try write(keys[name] ?? StoredKey(name)) }
+        for scope in pending.rates.sorted() { try write(rates[scope] ?? StoredRate(scope)) }
+        for record in pending.triggers { try write(record) }
+        for record in pending.dependencyChanges { try writeDependency(record) }
+        try writeProjection(lastJournal, firstEvent: firstEvent)
     }
 
-    /// - Parameter tombstone: for a dropped graph, 1 while its rows are being deleted, then 2.
-    func write(_ graph: GraphEntry, outcomes: OutcomeRuns = OutcomeRuns(), tombstone: Int64 = 0)
-        throws
-    {
-        let insert = try statement(
-            "INSERT OR REPLACE INTO graphs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-        )
-        try insert.bind(Int64(graph.id.rawValue))
-        try insert.bind(graph.name)
-        try insert.bind(graph.submittedAt.nanosecondsSince1970)
-        try insert.bind(graph.finishedAt?.nanosecondsSince1970)
-        try insert.bind(graph.isOpen)
-        try insert.bind(tombstone)
-        try insert.bind(graph.suspension)
-        try insert.bind(graph.cancelReason)
-        try insert.bind(Int64(graph.operationCount))
-        try insert.bind(Int64(graph.finishedCount))
-        try insert.bind(RowText.text(graph.needs))
-        try insert.bind(outcomes.text)
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    /// SQLite refuses values over a gigabyte and is faster with smaller ones.
-    private static let pieceBytes = 8 << 20
-
-    private func write(_ contents: StoredContents) throws {
-        let insert = try statement("INSERT INTO contents VALUES (?,?,?,?,?,?,?,?,?,?,?,?)")
-        let last = try last(in: "contents")
-        noteContents(last + 1, of: contents.graph)
-        try insert.bind(last + 1)
-        try insert.bind(Int64(contents.graph.rawValue))
-        try insert.bind(contents.name)
-        try insert.bind(contents.submitter)
-        try insert.bind(contents.isOpen)
-        try insert.bind(contents.idempotencyKey)
-        try insert.bind(contents.traceParent)
-        try insert.bind(Int64(contents.first))
-        try insert.bind(Int64(contents.operationCount))
-        try insert.bind(RowText.text(contents.needs))
-        try insert.bind(Int64(contents.body.count))
-        try insert.bindSum()
-        try insert.execute()
-        let piece = try statement("INSERT INTO pieces VALUES (?, ?, ?)")
-        var start = 0
-        var number: Int64 = 0
-        while start < contents.body.count {
-            let end = min(start + Self.pieceBytes, contents.body.count)
-            try piece.bind((last + 1) << 16 | number)
-            try piece.bind(contents.body[start..<end])
-            try piece.bindSum()
-            try piece.execute()
-            (start, number) = (end, number + 1)
+    /// Updates the data that is kept in memory after the transaction with `writePending`.
+    func didWritePending() {
+        for id in pending.open {
+            if open[id] == nil { openRows.remove(id) } else { openRows.insert(id) }
         }
-    }
-
-    private func write(_ operation: StoredOperation, of id: OperationID, isToldByAttempt: Bool)
-        throws
-    {
-        var row = operation
-        // Until the attempt in flight has ended, it gives the number of attempts. So most
-        // operations need no row of their own during their first attempt.
-        if isToldByAttempt { row.attempts = 0 }
-        if row == StoredOperation(index: id.index) {
-            guard found.contains(id) else { return }
-            let delete = try statement("DELETE FROM operations WHERE id = ?")
-            try delete.bind(id.key)
-            return try delete.execute()
-        }
-        // Note the row before it exists: if the transaction fails, a wrong note only costs a
-        // lookup.
-        noteRow(of: id)
-        let insert = try statement(.insertOperation)
-        try insert.bind(id.key)
-        try insert.bind(operation.outcome, isUpToDate: operation.isUpToDate)
-        try insert.bind(operation.finishedAt?.nanosecondsSince1970)
-        try insert.bind(Int64(operation.round))
-        try insert.bind(Int64(operation.attempts))
-        try insert.bind(Int64(operation.retries))
-        try insert.bind(Int64(operation.workersLost))
-        try insert.bind(Int64(operation.crashes))
-        try insert.bind(operation.priority.map { Int64($0.rawValue) })
-        try insert.bind(operation.suspension)
-        try insert.bind(operation.cancelReason)
-        try insert.bind(operation.retryAt?.nanosecondsSince1970)
-        try insert.bind(operation.comesBack)
-        try insert.bind(operation.deadlinePassed)
-        try insert.bind(operation.hasOutput)
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    private func write(_ change: StoreChanges.Attempt, of changes: StoreChanges) throws {
-        let attempt = change.attempt
-        // Whether it was in flight before the batch, and whether it is after it.
-        let wasOpen = open[change.operation]?.id == attempt.id
-        let isOpen = isOpen(change, after: changes)
-        if wasOpen, !isOpen, changes.open[change.operation] == .some(nil) {
-            let delete = try statement(.deleteInFlight)
-            try delete.bind(change.operation.key)
-            try delete.execute()
-        }
-        if isOpen {
-            if attempt.id.epoch.rawValue > 0, !wasOpen { try deleteEnded(change) }
-            let insert = try statement(.insertInFlight)
-            try insert.bind(change.operation.key)
-            try insert.bind(start: attempt)
-            try insert.bindSum()
-            return try insert.execute()
-        }
-        let insert = try statement(.insertAttempt)
-        try insert.bind(change.operation.key)
-        try insert.bind(start: attempt)
-        try insert.bind(attempt.endedAt?.nanosecondsSince1970)
-        try insert.bind(attempt.ending)
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    /// Removes an attempt that was resumed from those that have ended.
-    private func deleteEnded(_ change: StoreChanges.Attempt) throws {
-        let delete = try statement(
-            "DELETE FROM attempts WHERE operation = ? AND epoch = ? AND number = ?"
-        )
-        try delete.bind(change.operation.key)
-        try delete.bind(change.attempt.id)
-        try delete.execute()
-    }
-
-    private func write(_ worker: StoredWorker) throws {
-        let insert = try statement("INSERT OR REPLACE INTO workers VALUES (?,?,?)")
-        try insert.bind(worker.incarnation.key)
-        try insert.bind(worker.name)
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    private func writeDependency(_ record: StoreRecord) throws {
-        let insert = try statement(
-            "INSERT INTO dependency_changes VALUES (?, ?, ?, ?, ?)"
-        )
-        try insert.bind(try last(in: "dependency_changes") + 1)
-        switch record {
-        case .dependencyAdded(let operation, let other, let condition):
-            noteChange(of: operation.graph)
-            try insert.bind(operation.key)
-            try insert.bind(other.key)
-            try insert.bind(Int64(condition.rawValue))
-        case .dependencyRemoved(let operation, let other):
-            noteChange(of: operation.graph)
-            try insert.bind(operation.key)
-            try insert.bind(other.key)
-            try insert.bind(Int64?.none)
-        case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
-            .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
-            .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit,
-            .rateSet, .rateUsed, .queueReset, .keyReset, .reopened, .trigger:
-            return
-        }
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    private func write(_ output: Payload?, of id: OperationID) throws {
-        guard let output else {
-            let delete = try statement("DELETE FROM outputs WHERE operation = ?")
-            try delete.bind(id.key)
-            return try delete.execute()
-        }
-        let insert = try statement("INSERT OR REPLACE INTO outputs VALUES (?,?,?,?)")
-        try insert.bind(id.key)
-        try insert.bind(output.contentType)
-        try insert.bind(output.bytes)
-        try insert.bindSum()
-        try insert.execute()
-    }
-
-    private func write(_ entry: StoreChanges.Log) throws {
-        let insert = try statement("INSERT OR REPLACE INTO logs VALUES (?,?,?,?,?)")
-        try insert.bind(entry.operation.key)
-        try insert.bind(entry.log.attempt)
-        try insert.bind(entry.log.tail)
-        try insert.bindSum()
-        try insert.execute()
+        pending = PendingRows()
+        projected = lastJournal
     }
 
     /// The largest id in a table; 0 if the table is empty.
-    private func last(in table: String) throws -> Int64 {
+    func last(in table: String) throws -> Int64 {
         let select = try statement("SELECT coalesce(max(id), 0) FROM \(table)")
         defer { select.reset() }
         guard try select.step() else { return 0 }
@@ -423,6 +294,7 @@ final class StoreTables {
     /// Drops a finished graph. `sweep` deletes its rows in steps.
     func bury(_ id: GraphID, by epoch: Epoch) throws {
         guard let old = graphs[id], old.hasEnded, !old.isTombstone else { return }
+        try project()
         let graph = old.tombstone
         try transaction(by: epoch) {
             let outcomes = try outcomes(of: id)
@@ -507,6 +379,7 @@ final class StoreTables {
     /// Removes the names of those of these workers that no attempt refers to, and returns those
     /// workers.
     func forget(_ workers: [Incarnation], by epoch: Epoch) throws -> [Incarnation] {
+        try project()
         let select = try PreparedStatement(
             database,
             "SELECT worker FROM attempts UNION SELECT worker FROM attempts_in_flight"
@@ -524,13 +397,12 @@ final class StoreTables {
         return unused
     }
 
-    /// Notes that an operation which a batch looks up has a row.
-    func note(rowOf id: OperationID) { found.insert(id) }
-
     /// Notes that an operation may have a row from now on.
     func noteRow(of id: OperationID) { rows[id.graph, default: IndexSet()].insert(id.index) }
 
-    func mayHaveRow(_ id: OperationID) -> Bool { rows[id.graph]?.contains(id.index) ?? false }
+    func mayHaveRow(_ id: OperationID) -> Bool {
+        mayAllHaveRows || rows[id.graph]?.contains(id.index) ?? false
+    }
 }
 
 /// A set of numbers from 0 up, with one bit for each.

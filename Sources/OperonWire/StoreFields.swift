@@ -14,9 +14,22 @@ enum OperationField {
     static let summary: UInt64 = 2
     static let dependencies: UInt64 = 3
     static let queue: UInt64 = 4
+    static let priority: UInt64 = 5
+    static let qualityOfService: UInt64 = 6
+    static let timeout: UInt64 = 7
+    static let retry: UInt64 = 8
+    static let expectedDuration: UInt64 = 9
+    static let exclusive: UInt64 = 10
+    static let nothing: UInt64 = 11
     static let command: UInt64 = 13
     static let registered: UInt64 = 14
+    static let delay: UInt64 = 16
+    static let notBefore: UInt64 = 17
+    static let deadline: UInt64 = 18
     static let external: UInt64 = 19
+    static let cancelSiblings: UInt64 = 20
+    static let inFlight: UInt64 = 21
+    static let workers: UInt64 = 27
 }
 
 enum DependencyField {

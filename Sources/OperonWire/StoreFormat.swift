@@ -84,6 +84,23 @@ package enum StoreFormat {
         return try OperationDescription(message)
     }
 
+    static func command(_ bytes: [UInt8]) throws(WireError) -> CommandDescription {
+        let message: ProtoCommand = try parse(bytes)
+        return try CommandDescription(message)
+    }
+
+    static func registered(_ bytes: [UInt8]) throws(WireError) -> Work {
+        try Work(stored: .registered(try parse(bytes)))
+    }
+
+    static func qualityOfService(_ number: UInt64) throws(WireError) -> QualityOfService {
+        // A value of an enumeration has 32 bits.
+        let number = Int(Int32(truncatingIfNeeded: number))
+        return try QualityOfService(
+            ProtoQualityOfService(rawValue: number) ?? .UNRECOGNIZED(number)
+        )
+    }
+
     /// Decodes one queue of a piece.
     static func queue(_ bytes: [UInt8]) throws(WireError) -> QueueSettings {
         let message: ProtoStoredQueue = try parse(bytes)

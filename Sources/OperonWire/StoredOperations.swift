@@ -106,6 +106,49 @@ package struct StoredOperations: Sendable {
         return try StoreFormat.operation(Array(bodies[body][bytes]))
     }
 
+    /// The operation as its worker needs it: dependencies only if it takes their outputs, and
+    /// without what only decides when and where it runs. Takes a third of the time.
+    ///
+    /// - Throws: `malformed` or `invalidField`.
+    package func dispatchedDescription(of index: Int) throws(WireError) -> OperationDescription {
+        let (place, bytes) = try place(index)
+        let body = bodies[place]
+        var described = OperationDescription(name: "", work: .nothing)
+        var hasDependencies = false
+        var mayWantInputs = false
+        var cursor = FieldCursor(bytes)
+        while let field = try cursor.next(in: body) {
+            switch field.number {
+            case OperationField.name: described.name = Self.text(body[field.bytes])
+            case OperationField.queue: described.queue = Self.text(body[field.bytes])
+            case OperationField.dependencies: hasDependencies = true
+            case OperationField.qualityOfService:
+                described.qualityOfService = try StoreFormat.qualityOfService(field.value)
+            case OperationField.timeout:
+                described.timeout = .nanoseconds(Int64(bitPattern: field.value))
+            case OperationField.nothing: described.work = .nothing
+            case OperationField.command:
+                described.work = .command(try StoreFormat.command(Array(body[field.bytes])))
+                mayWantInputs = true
+            case OperationField.registered:
+                described.work = try StoreFormat.registered(Array(body[field.bytes]))
+                mayWantInputs = true
+            case OperationField.summary, OperationField.priority, OperationField.retry,
+                OperationField.expectedDuration, OperationField.exclusive, OperationField.delay,
+                OperationField.notBefore, OperationField.deadline, OperationField.cancelSiblings,
+                OperationField.inFlight, OperationField.workers:
+                continue
+            case _: return try description(of: index)
+            }
+        }
+        guard !hasDependencies || !mayWantInputs else { return try description(of: index) }
+        return described
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+        String(decoding: bytes, as: UTF8.self)
+    }
+
     /// - Throws: `malformed`.
     package func name(of index: Int) throws(WireError) -> String {
         String(decoding: try field(OperationField.name, of: index), as: UTF8.self)

@@ -32,6 +32,50 @@ import Testing
         }
     }
 
+    /// Fields that a worker does not need are left out.
+    @Test(arguments: seeds)
+    func `what is dispatched is what was described`(_ seed: UInt64) throws {
+        var random = Descriptions(seed: seed)
+        var operations = random.graph(operations: 300).operations
+        let plain = OperationDescription(name: "plain", work: .nothing)
+        let registered = Work.registered(
+            kind: "k",
+            input: Payload(contentType: "text/plain", bytes: [1, 2])
+        )
+        for work in [.wait(.seconds(3)), registered, .external(input: .empty), .nothing] as [Work] {
+            for quality in QualityOfService.allCases {
+                var operation = plain
+                operation.work = work
+                operation.qualityOfService = quality
+                operation.timeout = .nanoseconds(Int64.max)
+                operation.priority = .veryLow
+                operation.summary = "größer"
+                operation.queue = "q"
+                operation.deadline = WallTime(nanosecondsSince1970: .min)
+                operation.enforcesResources = quality == .utility
+                operations.append(operation)
+            }
+        }
+        var stored = StoredOperations()
+        try stored.append(
+            StoreFormat.encode(
+                GraphDescription(name: "g", operations: operations),
+                failFast: false
+            )
+        )
+        for (index, operation) in operations.enumerated() {
+            let found = try stored.dispatchedDescription(of: index)
+            #expect(found.name == operation.name && found.queue == operation.queue)
+            #expect(found.work == operation.work && found.timeout == operation.timeout)
+            #expect(found.qualityOfService == operation.qualityOfService)
+            #expect(found.resources == operation.resources)
+            #expect(found.enforcesResources == operation.enforcesResources)
+            #expect(found.wantsInputs == operation.wantsInputs)
+            guard operation.wantsInputs else { continue }
+            #expect(found.dependencies == operation.dependencies)
+        }
+    }
+
     @Test func `a graph of several pieces is one graph`() throws {
         let operations = (0..<25_000).map { OperationDescription(name: "o\($0)", work: .nothing) }
         let graph = GraphDescription(name: "pieces", operations: operations)

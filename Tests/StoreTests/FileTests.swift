@@ -290,7 +290,7 @@ import Testing
         for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         #expect(!workload.image.state.workers.isEmpty)
-        // The format that knew no names of workers, no rates and no triggers.
+        // The format that knew no names of workers, no rates, no triggers and no journal.
         let database = try DatabaseQueue(path: subject.path)
         try database.inDatabase { database in
             try database.execute(
@@ -302,6 +302,10 @@ import Testing
                     DROP TABLE triggers;
                     DROP TABLE trigger_states;
                     DROP TABLE firings;
+                    DROP TABLE journal;
+                    DROP TABLE projection;
+                    CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
+                      sum INTEGER NOT NULL) STRICT;
                     CREATE VIEW readable_attempts AS SELECT 1 AS operation;
                     PRAGMA user_version = 2;
                     """
@@ -316,6 +320,7 @@ import Testing
             expected.workers = []
             expected.rates = []
             expected.triggers = []
+            expected.lastEvent = 0
             expectEqual(try await next.open(), expected)
             #expect(try await next.check().isEmpty)
             await next.close()
@@ -454,9 +459,13 @@ import Testing
         await store.close()
         let file = try DatabaseQueue(path: subject.path)
         try await file.write { database in
-            let insert = try PreparedStatement(database, "INSERT INTO events VALUES (?,?,?)")
+            let insert = try PreparedStatement(
+                database,
+                "INSERT OR REPLACE INTO projection VALUES (?,?,?,?)"
+            )
+            try insert.bind(1 as Int64)
             try insert.bind(-1 as Int64)
-            try insert.bind([] as [UInt8])
+            try insert.bind(1 as Int64)
             try insert.bindSum()
             try insert.execute()
         }

@@ -13,6 +13,8 @@ enum StoreKind: CaseIterable, Sendable {
     /// Of simulations.
     case simulated
     case sqlite
+    /// With tables that follow the journal at each commit, and not only at the end.
+    case projected
 }
 
 /// A store that is opened again and again, in a folder of its own.
@@ -50,13 +52,15 @@ final class StoreUnderTest: Sendable {
         case .memory: memory
         case .simulated: simulated
         case .sqlite: sqlite()
+        case .projected: sqlite(pendingRowsMax: 1)
         }
     }
 
-    func sqlite(pagesMax: Int? = nil) -> SQLiteStore {
+    func sqlite(pagesMax: Int? = nil, pendingRowsMax: Int? = nil) -> SQLiteStore {
         var options = SQLiteStore.Options()
         options.limits = limits
         options.pagesMax = pagesMax
+        if let pendingRowsMax { options.pendingRowsMax = pendingRowsMax }
         return SQLiteStore(path: path, newReign: Self.reign, options: options)
     }
 }

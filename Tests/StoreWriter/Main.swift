@@ -5,7 +5,7 @@ import OperonSQLite
 import OperonTestKit
 
 /// Writes a store until it is killed, or until its disk is full: `store-writer loop PATH SEED`,
-/// `store-writer fill PATH SEED FILLER`.
+/// `store-writer fill PATH SEED FILLER`. How many rows may wait for the tables depends on the seed.
 @main struct StoreWriter {
     static func main() async throws {
         let arguments = CommandLine.arguments
@@ -13,7 +13,9 @@ import OperonTestKit
             return say("usage: store-writer loop|fill PATH SEED [FILLER]")
         }
         let reign = Reign(rawValue: 1)
-        let store = SQLiteStore(path: arguments[2], newReign: reign)
+        var options = SQLiteStore.Options()
+        options.pendingRowsMax = [1, 30, 300, options.pendingRowsMax][Int(seed % 4)]
+        let store = SQLiteStore(path: arguments[2], newReign: reign, options: options)
         var workload = StoreWorkload(seed: seed, reign: reign)
         workload.open()
         _ = try await store.open()

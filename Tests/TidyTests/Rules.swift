@@ -38,6 +38,8 @@ enum Rules {
             ]),
             "OperonSQLite": ports.union(libc).union([
                 "GRDB", "GRDBSQLite", "NIOConcurrencyHelpers",
+                // The rare records of the journal are JSON.
+                "FoundationEssentials",
             ]),
             // JSON needs Foundation's coders, which live in the smaller part of it.
             "OperonHTTP": ports.union(nio).union(libc).union([

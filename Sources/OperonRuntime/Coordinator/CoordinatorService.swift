@@ -289,61 +289,7 @@ package actor CoordinatorService {
         question(scheduler)
     }
 
-    // MARK: - Input
-
-    private nonisolated func receiveAll() async {
-        for await batch in transport.events {
-            var events: [Scheduler.Event] = []
-            events.reserveCapacity(batch.count)
-            for event in batch {
-                if let event = await translate(event) { events.append(event) }
-            }
-            for group in await vetted(events) { await receive(group) }
-        }
-    }
-
-    private nonisolated func receive(_ events: [Scheduler.Event]) async {
-        // The events before a request decide who owns the attempt that makes the request.
-        var rest = events[...]
-        while let place = rest.firstIndex(where: \.hasRequests) {
-            if rest.startIndex < place { await handle(Array(rest[..<place])) }
-            let request = [rest[place]]
-            await serve(request)
-            rest = rest[(place + 1)...]
-        }
-        if !rest.isEmpty { await handle(Array(rest)) }
-    }
-
-    private nonisolated func translate(
-        _ event: CoordinatorTransportEvent
-    ) async -> Scheduler.Event? {
-        switch event {
-        case .up: return .transportUp
-        case .down(let reason):
-            logger.warning("connection lost", metadata: ["reason": "\(reason)"])
-            return .transportDown
-        case .message(let bytes):
-            do throws(WireError) {
-                return .workerMessage(try Wire.decodeWorker(bytes, limits: limits))
-            } catch {
-                await countUndecodable(error)
-                return nil
-            }
-        case .envelope(let envelope): return .workerMessage(envelope)
-        case .returned(let address): return .addressReturned(address)
-        case .blocked(let isBlocked, let reason):
-            logger.warning(
-                isBlocked ? "the broker takes nothing more" : "the broker goes on",
-                metadata: ["reason": "\(reason)"]
-            )
-            return nil
-        }
-    }
-
-    private func countUndecodable(_ error: WireError) {
-        meters?.countUndecodable()
-        logger.error("message dropped", metadata: ["reason": "\(error)"])
-    }
+    // MARK: - Time
 
     private func wake() {
         alarm.rang()

@@ -238,7 +238,7 @@ struct GraphContents: Sendable {
         var dependencies: [DependencyDescription] = []
         // Field by field, because copying the whole description would cost more than everything
         // else.
-        let dispatched = operations.with(index) { operation in
+        let dispatched = operations.withDispatched(index) { operation in
             if operation.wantsInputs { dependencies = operation.dependencies }
             var dispatched = DispatchedOperation(
                 held: grant.held,

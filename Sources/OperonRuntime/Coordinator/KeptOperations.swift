@@ -32,18 +32,30 @@ struct KeptOperations: Sendable {
         do throws(WireError) {
             return try stored.description(of: index)
         } catch {
-            let nothing = CommandDescription(arguments: [])
-            return OperationDescription(name: name(of: index), work: .command(nothing))
+            return undecodable(index)
         }
     }
 
-    /// Passes the description on without copying it, if it is kept as it was given.
+    private func undecodable(_ index: Int) -> OperationDescription {
+        OperationDescription(
+            name: name(of: index),
+            work: .command(CommandDescription(arguments: []))
+        )
+    }
+
+    /// Passes on what a worker needs of the description: see
+    /// `StoredOperations.dispatchedDescription`. It is not copied if it is kept as it was given.
     @inline(__always)
-    func with<Value>(
+    func withDispatched<Value>(
         _ index: Int,
         _ body: (borrowing OperationDescription) -> Value
     ) -> Value {
-        stored == nil ? body(described[index]) : body(self[index])
+        guard let stored else { return body(described[index]) }
+        do throws(WireError) {
+            return body(try stored.dispatchedDescription(of: index))
+        } catch {
+            return body(undecodable(index))
+        }
     }
 
     func name(of index: Int) -> String {

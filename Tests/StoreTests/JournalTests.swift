@@ -1,0 +1,252 @@
+import Foundation
+import GRDB
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+@testable import OperonSQLite
+
+/// The journal, and the tables that follow it.
+@Suite struct JournalTests {
+    /// A copy of the files is what a killed process leaves.
+    @Test(arguments: [1, 7, 60, 100_000])
+    func `after each commit a copy of the files has everything that was committed`(
+        pendingRowsMax: Int
+    ) async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite(pendingRowsMax: pendingRowsMax)
+        var workload = StoreWorkload(seed: 21, reign: StoreUnderTest.reign)
+        workload.open()
+        _ = try await store.open()
+        let copy = subject.folder.appendingPathComponent("copy.db").path
+        for number in 1...70 {
+            try await store.commit(workload.next(), by: workload.image.epoch)
+            if number.isMultiple(of: 20) {
+                let dropped = workload.prune(finishedBefore: nil, keeping: 2)
+                #expect(
+                    try await store.prune(
+                        finishedBefore: nil,
+                        keeping: 2,
+                        by: workload.image.epoch
+                    ) == dropped
+                )
+            }
+            for end in ["", "-wal"] {
+                try? FileManager.default.removeItem(atPath: copy + end)
+                try FileManager.default.copyItem(atPath: subject.path + end, toPath: copy + end)
+            }
+            let found = SQLiteStore(path: copy, newReign: StoreUnderTest.reign)
+            let state = try await found.open()
+            #expect(workload.image.state.holdsWhat(state), "commit \(number)")
+            try await expectLookups(found, workload)
+            #expect(try await found.check().isEmpty, "commit \(number)")
+            await found.close()
+        }
+        await store.close()
+    }
+
+    @Test func `what is looked up while the tables are behind is what was committed`()
+        async throws
+    {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite(pendingRowsMax: 40)
+        var workload = StoreWorkload(seed: 22, reign: StoreUnderTest.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 1...60 {
+            try await store.commit(workload.next(), by: workload.image.epoch)
+            try await expectLookups(store, workload)
+        }
+        await store.close()
+    }
+
+    /// Every record of every kind, and some that no workload makes.
+    @Test func `what is read is what was written, but for outputs and logs`() throws {
+        let id = OperationID(graph: GraphID(rawValue: 3), index: .max)
+        let attempt = AttemptID(epoch: Epoch(rawValue: .max), number: .max)
+        let early = WallTime(nanosecondsSince1970: .min)
+        let late = WallTime(nanosecondsSince1970: .max)
+        var batch = StoreBatch(
+            wall: early,
+            records: [
+                .granted(attempt, id, ordinal: .max, to: Incarnation(rawValue: .max)),
+                .attemptEnded(attempt, id, .succeeded), .attemptEnded(attempt, id, .cancelled),
+                .attemptEnded(attempt, id, .returned), .attemptEnded(attempt, id, .lost),
+                .attemptEnded(attempt, id, .crashed),
+                .attemptEnded(
+                    attempt,
+                    id,
+                    .failed(.thrown(type: "a|b", message: "\\", payload: [0]))
+                ),
+                .finished(id, .cancelled(reason: "größer")), .finished(id, .skipped(cause: id)),
+                .finished(id, .failed(.exit(code: -1))), .retryScheduled(id, at: late),
+                .delayed(id, until: early), .delayed(id, until: nil), .reopened(id),
+                .rateUsed(.key("k"), fullAt: late), .rateUsed(.queue(""), fullAt: early),
+                .deadlinePassed(id), .queueReset("q"), .keyReset("k"),
+                .cancelled(.queue("q"), reason: "r", cascade: true, by: "b"),
+                .suspended(.operation(id), Suspension(by: "b", reason: "r", until: late)),
+            ]
+        )
+        batch.results = [
+            StoredResult(
+                operation: id,
+                attempt: attempt,
+                output: Payload(bytes: [0]),
+                logTail: [],
+                startedAt: late,
+                endedAt: early
+            )
+        ]
+        var workload = StoreWorkload(seed: 23, reign: StoreUnderTest.reign)
+        workload.open()
+        var batches = [batch]
+        for _ in 0..<400 { batches.append(workload.next()) }
+        for batch in batches {
+            let bytes = try JournalBytes.encode(batch, contents: [1, .max])
+            let content = try JournalBytes.decode(bytes, at: batch.wall)
+            #expect(content.records == batch.records)
+            #expect(content.contents == [1, .max])
+            for (found, result) in zip(content.results, batch.results) {
+                var expected = result
+                expected.output = result.output.isEmpty ? .empty : Payload(bytes: [0])
+                expected.logTail = result.logTail.isEmpty ? [] : [0]
+                #expect(found == expected)
+            }
+            // Bytes that are cut off, or others, are damage or something else, and never a trap.
+            for end in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 40)) {
+                #expect(throws: (any Error).self) {
+                    try JournalBytes.decode(Array(bytes[..<end]), at: batch.wall)
+                }
+                var changed = bytes
+                changed[end] ^= 0xFF
+                _ = try? JournalBytes.decode(changed, at: batch.wall)
+            }
+        }
+    }
+
+    /// The rows of a killed process whose disk lied.
+    @Test(arguments: [
+        "DELETE FROM journal WHERE id = 2", "UPDATE journal SET records = x'00' WHERE id = 2",
+        "UPDATE journal SET wall = wall + 1 WHERE id = 3", "DELETE FROM projection",
+        "UPDATE projection SET journal = 2", "DELETE FROM contents",
+    ])
+    func `a journal that lacks something is refused`(damage: String) async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        var workload = StoreWorkload(seed: 24, reign: StoreUnderTest.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 0..<10 { try await store.commit(workload.next(), by: workload.image.epoch) }
+        let copy = subject.folder.appendingPathComponent("copy.db").path
+        for end in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: subject.path + end, toPath: copy + end)
+        }
+        await store.close()
+        let database = try DatabaseQueue(path: copy)
+        try database.inDatabase { try $0.execute(sql: damage) }
+        try database.close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: copy))
+        let error = try await storeError {
+            _ = try await SQLiteStore(path: copy, newReign: StoreUnderTest.reign).open()
+        }
+        #expect(error.code == .damaged, "\(error)")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == before)
+    }
+
+    @Test func `a check compares the tables with the journal`() async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let graph = GraphID(rawValue: 0)
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph), finished(graph)])
+        batch.graphs = [contents(graph)]
+        let store = subject.sqlite()
+        _ = try await store.open()
+        try await store.commit(batch, by: .first)
+        #expect(try await store.check().isEmpty)
+        await store.close()
+        // As somebody who writes the sums, too.
+        let database = try DatabaseQueue(path: subject.path)
+        try await database.write { database in
+            let tables = StoreTables(database, limits: Limits())
+            var operation = StoredOperation(index: 0)
+            operation.outcome = .failed(.timeout)
+            operation.finishedAt = time(1)
+            try tables.write(operation, of: OperationID(graph: graph, index: 0))
+        }
+        try database.close()
+        let next = subject.sqlite()
+        _ = try await next.open()
+        #expect(try await next.check() == ["1 operations are not as the journal says."])
+        await next.close()
+    }
+
+    @Test func `rows of the journal go when the tables have them and their events are dropped`()
+        async throws
+    {
+        var limits = Limits()
+        limits.storedEvents = 20
+        let subject = try StoreUnderTest(.sqlite, limits: limits)
+        defer { subject.remove() }
+        let store = subject.sqlite(pendingRowsMax: 5)
+        _ = try await store.open()
+        for number in 1...200 as ClosedRange<UInt64> {
+            let record = StoreRecord.queueLimit(queue: "q\(number % 7)", maximum: Int(number))
+            var batch = StoreBatch(wall: time(1), records: [record])
+            batch.events = [StoredEvent(sequence: number, body: [UInt8(number)])]
+            try await store.commit(batch, by: .first)
+        }
+        await store.close()
+        let database = try DatabaseQueue(path: subject.path)
+        let rows = try await database.read { database in
+            try Int.fetchOne(database, sql: "SELECT count(*) FROM journal") ?? 0
+        }
+        try database.close()
+        #expect((20...30).contains(rows))
+    }
+
+    @Test func `the events of a store without a journal are moved into it`() async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        _ = try await store.open()
+        await store.close()
+        // The format before the journal. Its first events have been dropped.
+        let events = (100...2_345 as ClosedRange<UInt64>).map { number in
+            StoredEvent(sequence: number, body: [UInt8(truncatingIfNeeded: number), 0])
+        }
+        let database = try DatabaseQueue(path: subject.path)
+        try await database.write { database in
+            try database.execute(
+                sql: """
+                    DROP TABLE journal;
+                    DROP TABLE projection;
+                    CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
+                      sum INTEGER NOT NULL) STRICT;
+                    PRAGMA user_version = 5;
+                    """
+            )
+            let insert = try PreparedStatement(database, "INSERT INTO events VALUES (?,?,?)")
+            for event in events {
+                try insert.bind(Int64(event.sequence))
+                try insert.bind(event.body)
+                try insert.bindSum()
+                try insert.execute()
+            }
+        }
+        try database.close()
+        let next = subject.sqlite()
+        let state = try await next.open()
+        #expect(state.lastEvent == 2_345)
+        #expect(try await next.events(after: 0, limit: .max) == events)
+        var batch = StoreBatch(wall: time(1))
+        batch.events = [StoredEvent(sequence: 2_346, body: [])]
+        try await next.commit(batch, by: Epoch(rawValue: 2))
+        #expect(try await next.events(after: 2_344, limit: .max).map(\.sequence) == [2_345, 2_346])
+        #expect(try await next.check().isEmpty)
+        await next.close()
+    }
+}
