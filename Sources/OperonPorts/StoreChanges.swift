@@ -412,6 +412,9 @@ extension StoreChanges {
             throw StoreError.contradiction("operation \(id) is reopened, but not finished")
         }
         if hadOutput { outputs[id] = .some(nil) }
+        guard try graph(id.graph).finishedCount > 0 else {
+            throw StoreError.contradiction("graph \(id.graph) has no finished operation")
+        }
         try change(id.graph) { $0.finishedCount -= 1 }
         guard let reason = graphs[id.graph]?.cancelReason else { return }
         try change(id.graph) { $0.cancelReason = nil }

@@ -33,7 +33,12 @@ final class Connection: @unchecked Sendable {
 
     /// Loads the stored state and raises the epoch.
     func begin() throws -> StoredState {
-        try write { try Self.tables($0.database, options).replay() }
+        do {
+            try replay()
+        } catch let error as StoreError where error.code == .full {
+            // Its own log may have taken the room.
+            try replay()
+        }
         var state = try read { try $0.load() }
         if options.isMaintenance { return state }
         guard state.epoch.rawValue < .max else {
@@ -47,6 +52,10 @@ final class Connection: @unchecked Sendable {
         try openLog()
         try sync()
         return state
+    }
+
+    private func replay() throws {
+        try write { try Self.tables($0.database, options).replay() }
     }
 
     /// Opens SQLite's log. The log exists since the epoch was raised and stays the same file until

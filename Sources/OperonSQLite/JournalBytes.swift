@@ -237,7 +237,7 @@ extension JournalBytes {
 
         init(bytes: [UInt8]) { self.bytes = bytes }
 
-        static var damage: RowDamage { RowDamage(what: "a row of the journal that is none") }
+        static var damage: RowDamage { RowDamage(what: "a row of its journal that cannot be read") }
 
         var isAtEnd: Bool { position == bytes.count }
 

@@ -22,8 +22,8 @@ struct PendingRows {
     private(set) var triggers: [TriggerRecord] = []
     private(set) var dependencyChanges: [StoreRecord] = []
 
-    /// By default so many rows are written at once, in some tens of milliseconds. If it were fewer,
-    /// more operations would be in flight then, each of which gets two rows more.
+    /// By default so many rows are written at once, in 10 to 20 ms. If they were fewer, more of the
+    /// operations would be in flight then, each of which takes two rows more.
     static let rowsMax = 8_192
 
     var rowCount: Int {

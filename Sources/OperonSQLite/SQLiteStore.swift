@@ -13,8 +13,8 @@ package final class SQLiteStore: OperationStore, Leadership {
         package var limits = Limits()
         /// The most pages of 4 KiB that the file may have; `nil`: limited only by the disk.
         package var pagesMax: Int?
-        /// How many rows may be in the journal and not in the tables yet; more than that many are
-        /// written at once.
+        /// How many rows of tables may have changed before they are written: all of them in one
+        /// transaction.
         package var pendingRowsMax = PendingRows.rowsMax
         /// For a command that maintains a store but coordinates nothing: the epoch is not raised,
         /// and a missing store is not created.

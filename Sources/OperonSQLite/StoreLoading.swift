@@ -55,9 +55,9 @@ extension StoreTables {
             rates: try loadRates(),
             triggers: try loadTriggers(),
             open: try loadOpen(),
-            projected: journal,
-            firstEvent: firstEvent
+            journal: (firstEvent, firstEvent - 1, journal)
         )
+        assumeRows()
     }
 
     private struct Graphs {

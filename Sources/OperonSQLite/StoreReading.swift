@@ -50,7 +50,9 @@ extension StoreTables: StoreLookup {
 
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt? {
         if let attempt = open[operation], attempt.id == id { return attempt }
-        if let pending = pending.attempts[id] { return pending.attempt }
+        if let change = pending.attempts[id], change.operation == operation {
+            return change.attempt
+        }
         guard id <= newestAttempt else { return nil }
         let select = try statement(
             "\(Self.selectAttempts) WHERE operation = ? AND epoch = ? AND number = ?"
@@ -132,8 +134,8 @@ extension StoreTables: StoreLookup {
     }
 
     func events(after: UInt64, limit: Int) throws -> [StoredEvent] {
+        guard limit > 0, after < lastEvent else { return [] }
         let first = max(after + 1, firstEvent)
-        guard limit > 0, first <= lastEvent else { return [] }
         let select = try statement(
             "SELECT * FROM journal WHERE last_event >= ? ORDER BY last_event"
         )

@@ -2,7 +2,7 @@ import GRDB
 import OperonModel
 import OperonPorts
 
-/// What one commit has changed.
+/// What a commit, or a part of a large one, has changed; or more of its events.
 struct JournalRow {
     var number: Int64
     var epoch: Epoch
@@ -14,31 +14,44 @@ struct JournalRow {
     var lastEvent: UInt64
 }
 
-// A commit is one row of the journal. The tables follow it: see `StoreTables`.
+// The rows of the journal. The tables follow them: see `StoreTables`.
 extension StoreTables {
     // MARK: - Writing
 
-    /// Adds the row of a commit, and what is in tables of its own from the beginning: contents,
+    /// The most events in one row, because a reader of a few of them reads the whole row.
+    private static let eventsPerRow = 1_000
+
+    /// Adds the rows of a commit, and what is in tables of its own from the beginning: contents,
     /// workers, outputs and logs. A replay changes none of these.
-    func append(_ batch: StoreBatch, _ changes: StoreChanges, by epoch: Epoch) throws {
+    ///
+    /// - Returns: the number of the last row.
+    func append(_ batch: StoreBatch, _ changes: StoreChanges, by epoch: Epoch) throws -> Int64 {
         var contents: [Int64] = []
         for new in changes.contents { contents.append(try write(new)) }
         for worker in changes.workers { try write(worker) }
         try writeResults(changes)
-        let first = changes.events.first?.sequence ?? lastEvent + 1
-        try writeJournal(
-            JournalRow(
-                number: lastJournal + 1,
-                epoch: epoch,
-                wall: batch.wall,
-                records: try JournalBytes.encode(batch, contents: contents),
-                events: changes.events,
-                lastEvent: changes.events.last?.sequence ?? lastEvent
-            ),
-            firstEvent: first
+        var row = JournalRow(
+            number: lastJournal,
+            epoch: epoch,
+            wall: batch.wall,
+            records: try JournalBytes.encode(batch, contents: contents),
+            events: [],
+            lastEvent: lastEvent
         )
-        guard let last = changes.dropsEventsThrough else { return }
-        try writeProjection(projected, firstEvent: last + 1)
+        var rest = changes.events[...]
+        repeat {
+            row.number += 1
+            row.events = Array(rest.prefix(Self.eventsPerRow))
+            rest = rest.dropFirst(Self.eventsPerRow)
+            let firstEvent = row.events.first?.sequence ?? lastEvent + 1
+            row.lastEvent = row.events.last?.sequence ?? lastEvent
+            try writeJournal(row, firstEvent: firstEvent)
+            row.records = try JournalBytes.encode(StoreBatch.nothing, contents: [])
+        } while !rest.isEmpty
+        if let last = changes.dropsEventsThrough {
+            try writeProjection(projected, firstEvent: last + 1)
+        }
+        return row.number
     }
 
     private func writeJournal(_ row: JournalRow, firstEvent: UInt64) throws {
@@ -55,8 +68,8 @@ extension StoreTables {
     }
 
     /// Notes how far the tables are, and removes the rows of the journal that nobody needs any
-    /// more: the tables have their changes, and their events are dropped. The last row stays,
-    /// because it has the number of the last event.
+    /// more: the tables have their changes, and their events are dropped, or they have none. The
+    /// last row stays, because it has the number of the last event.
     func writeProjection(_ journal: Int64, firstEvent: UInt64) throws {
         let insert = try statement("INSERT OR REPLACE INTO projection VALUES (?,?,?,?)")
         try insert.bind(1 as Int64)
@@ -69,6 +82,12 @@ extension StoreTables {
         try delete.bind(Int64(bitPattern: firstEvent))
         try delete.bind(journal)
         try delete.execute()
+        let deleteEmpty = try statement(
+            "DELETE FROM journal WHERE id >= ? AND id < ? AND first_event > last_event"
+        )
+        try deleteEmpty.bind(projected)
+        try deleteEmpty.bind(journal)
+        try deleteEmpty.execute()
     }
 
     // MARK: - Reading
@@ -82,35 +101,44 @@ extension StoreTables {
         let journal = try select.readRowNumber()
         let firstEvent = UInt64(try select.readRowNumber())
         try select.readSum()
+        guard firstEvent >= 1 else { throw RowDamage(what: "an event 0") }
         return (journal, firstEvent)
     }
 
-    /// Brings the tables up to the end of the journal, after a process that was killed. Belongs
-    /// before `load`, on an object of its own.
+    /// Brings the tables up to the end of the journal, after a process that was killed. Call it on
+    /// a new object, before another one loads the tables.
     func replay() throws {
         let (projected, firstEvent) = try loadProjection()
+        // All rows are read once before anything is written.
+        var last = projected
+        try forEachRow(after: projected) { row in
+            guard row.number == last + 1 else {
+                throw RowDamage(what: "no row \(last + 1) in its journal")
+            }
+            _ = try JournalBytes.decode(row.records, at: row.wall)
+            last = row.number
+        }
+        guard last > projected else { return }
+        try beginReplay(after: projected, firstEvent: firstEvent)
+        try forEachRow(after: projected) { row in
+            try replay(row)
+            try projectIfDue()
+        }
+        try project()
+    }
+
+    /// Rows up to the current one may be removed meanwhile.
+    private func forEachRow(after number: Int64, _ body: (JournalRow) throws -> Void) throws {
         let select = try PreparedStatement(
             database,
             "SELECT * FROM journal WHERE id > ? ORDER BY id"
         )
-        try select.bind(projected)
-        guard try select.step() else { return }
-        try beginReplay(after: projected, firstEvent: firstEvent)
-        var next: JournalRow? = try select.readJournal()
-        while let row = next {
-            try replay(row)
-            // The statement stays as it is: only rows up to this one are removed.
-            try projectIfDue()
-            next = try select.step() ? try select.readJournal() : nil
-        }
-        select.reset()
-        try project()
+        try select.bind(number)
+        defer { select.reset() }
+        while try select.step() { try body(try select.readJournal()) }
     }
 
     private func replay(_ row: JournalRow) throws {
-        guard row.number == lastJournal + 1 else {
-            throw RowDamage(what: "no row \(lastJournal + 1) in its journal")
-        }
         let content = try JournalBytes.decode(row.records, at: row.wall)
         var batch = StoreBatch(wall: row.wall, records: content.records)
         batch.results = content.results
@@ -124,8 +152,16 @@ extension StoreTables {
         remember(changes, journal: row.number, lastEvent: row.lastEvent)
     }
 
+    /// Writes the pending rows if they are many. If there is no room for them, the next attempt is
+    /// made when there are more of them.
     func projectIfDue() throws {
-        if isProjectionDue { try project() }
+        guard isProjectionDue else { return }
+        do {
+            try project()
+        } catch {
+            postponeProjection()
+            throw error
+        }
     }
 
     /// Writes the pending rows in a transaction of their own.
@@ -158,19 +194,16 @@ extension StoreTables {
             page = []
         }
         while try events.step() {
-            let event = try events.readEvent()
+            // An event that is damaged or missing is a gap for its readers.
+            guard let event = try? events.readEvent() else { continue }
             firstEvent = firstEvent ?? event.sequence
-            guard page.isEmpty || page.last?.sequence == event.sequence - 1 else {
-                throw RowDamage(what: "events with a gap")
-            }
+            if let last = page.last, last.sequence != event.sequence - 1 { try write() }
             page.append(event)
-            if page.count == Self.eventsPerMovedRow { try write() }
+            if page.count == Self.eventsPerRow { try write() }
         }
         try write()
         try writeProjection(number, firstEvent: firstEvent ?? 1)
     }
-
-    private static let eventsPerMovedRow = 1_000
 }
 
 extension StoreBatch {

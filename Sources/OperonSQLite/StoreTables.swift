@@ -5,17 +5,20 @@ import OperonPorts
 /// Looks up and writes the rows of a store, with statements that are prepared once. Data that every
 /// batch needs is also kept in memory: graphs, queues, and attempts in flight.
 ///
-/// A commit writes one row of the journal, and the results of attempts. The tables follow: what a
-/// commit changes in them is pending in memory until there is enough of it for `project`, which
-/// writes it in one transaction that also says in `projection` how far the tables are then. So
-/// tables and journal together always have everything that was committed, and after a process was
-/// killed, `replay` works out again what was pending.
+/// A commit adds a row to the journal, or several if it is large, and the results of attempts. The
+/// tables follow: what a commit changes in them is pending in memory until there is enough of it
+/// for `project`, which writes it in one transaction that also says in `projection` how far the
+/// tables are then. So tables and journal together always have everything that was committed, and
+/// after a process was killed, `replay` works out again what was pending.
 ///
 /// Belongs to the thread of its store.
 final class StoreTables {
     let database: Database
     let limits: Limits
     private let pendingRowsMax: Int
+    /// The number of pending rows, or of rows of the journal that the tables lack, at which the
+    /// tables get them.
+    private var projectionDueAt: Int
     private var statements: [String: PreparedStatement] = [:]
 
     /// Graphs that are kept, and dropped graphs whose rows are not deleted yet.
@@ -57,6 +60,7 @@ final class StoreTables {
         self.database = database
         self.limits = limits
         self.pendingRowsMax = pendingRowsMax
+        projectionDueAt = pendingRowsMax
         newestAttempt = AttemptID(epoch: Epoch(rawValue: .max), number: .max)
         hotStatements = Array(repeating: nil, count: HotStatement.allCases.count)
     }
@@ -86,8 +90,8 @@ final class StoreTables {
         triggers: [RestoredTrigger],
         open: [(operation: OperationID, attempt: StoredAttempt)],
         journal: (first: UInt64, last: UInt64, row: Int64),
-        unswept: [GraphID],
-        epoch: Epoch
+        unswept: [GraphID] = [],
+        epoch: Epoch = Epoch(rawValue: .max)
     ) {
         newestAttempt = AttemptID(epoch: epoch, number: .max)
         for graph in graphs { self.graphs[graph.id] = graph }
@@ -102,32 +106,8 @@ final class StoreTables {
         self.unswept = unswept
     }
 
-    /// Sets the data that a replay needs, as it is in the tables.
-    func remember(
-        graphs: [GraphEntry],
-        dropped: DroppedGraphs,
-        queues: [StoredQueue],
-        keys: [StoredKey],
-        rates: [StoredRate],
-        triggers: [RestoredTrigger],
-        open: [(operation: OperationID, attempt: StoredAttempt)],
-        projected: Int64,
-        firstEvent: UInt64
-    ) {
-        remember(
-            graphs: graphs,
-            dropped: dropped,
-            queues: queues,
-            keys: keys,
-            rates: rates,
-            triggers: triggers,
-            open: open,
-            journal: (firstEvent, firstEvent - 1, projected),
-            unswept: [],
-            epoch: Epoch(rawValue: .max)
-        )
-        mayAllHaveRows = true
-    }
+    /// Lets every operation have a row, for a replay, which does not load them.
+    func assumeRows() { mayAllHaveRows = true }
 
     private func remember(open: [(operation: OperationID, attempt: StoredAttempt)]) {
         for entry in open {
@@ -157,7 +137,8 @@ final class StoreTables {
     func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
         guard !batch.isEmpty else { return try transaction(by: epoch) {} }
         guard batch.records.count > Self.recordsAtOnce else {
-            return remember(try transaction(by: epoch) { try append(batch, by: epoch) })
+            let (changes, row) = try transaction(by: epoch) { try append(batch, by: epoch) }
+            return remember(changes, row)
         }
         // A large batch, such as the cancellation of a graph with a million operations, is written
         // in one transaction, but its changes are not all in memory at once. If the transaction
@@ -169,7 +150,8 @@ final class StoreTables {
         do {
             try transaction(by: epoch) {
                 for part in batch.parts(of: Self.recordsAtOnce) {
-                    remember(try append(part, by: epoch))
+                    let (changes, row) = try append(part, by: epoch)
+                    remember(changes, row)
                     guard isProjectionDue else { continue }
                     try writePending()
                     didWritePending()
@@ -186,15 +168,17 @@ final class StoreTables {
     /// The most records whose changes are computed together.
     private static let recordsAtOnce = 10_000
 
-    private func append(_ batch: StoreBatch, by epoch: Epoch) throws -> StoreChanges {
+    private func append(
+        _ batch: StoreBatch,
+        by epoch: Epoch
+    ) throws -> (changes: StoreChanges, row: Int64) {
         let changes = try StoreChanges(batch, to: rows(for: StoreWants(batch)), limits: limits)
-        try append(batch, changes, by: epoch)
-        return changes
+        return (changes, try append(batch, changes, by: epoch))
     }
 
-    private func remember(_ changes: StoreChanges) {
+    private func remember(_ changes: StoreChanges, _ row: Int64) {
         let last = changes.events.last?.sequence ?? lastEvent
-        remember(changes, journal: lastJournal + 1, lastEvent: last)
+        remember(changes, journal: row, lastEvent: last)
         if let last = changes.dropsEventsThrough { firstEvent = last + 1 }
     }
 
@@ -244,7 +228,11 @@ final class StoreTables {
     // MARK: - Writing
 
     /// Whether so much is pending that the tables should get it.
-    var isProjectionDue: Bool { pending.rowCount >= pendingRowsMax }
+    var isProjectionDue: Bool {
+        max(pending.rowCount, Int(lastJournal - projected)) >= projectionDueAt
+    }
+
+    func postponeProjection() { projectionDueAt += pendingRowsMax }
 
     /// Writes what is pending, within the caller's transaction. If that succeeds, `didWritePending`
     /// has to follow.
@@ -255,6 +243,7 @@ final class StoreTables {
         for id in pending.operations.keys.sorted() {
             if let operation = pending.operations[id] { try write(operation, of: id) }
         }
+        // Independent of each other, and before the rows of those that have ended again.
         for (id, operation) in pending.resumed { try deleteEnded(id, of: operation) }
         // In the order of the table.
         let attempts = pending.attempts.values.sorted { one, other in
@@ -279,6 +268,7 @@ final class StoreTables {
         }
         pending = PendingRows()
         projected = lastJournal
+        projectionDueAt = pendingRowsMax
     }
 
     /// The largest id in a table; 0 if the table is empty.

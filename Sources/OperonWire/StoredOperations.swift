@@ -114,25 +114,29 @@ package struct StoredOperations: Sendable {
         let (place, bytes) = try place(index)
         let body = bodies[place]
         var described = OperationDescription(name: "", work: .nothing)
+        var hasWork = false
         var hasDependencies = false
         var mayWantInputs = false
         var cursor = FieldCursor(bytes)
         while let field = try cursor.next(in: body) {
             switch field.number {
             case OperationField.name: described.name = Self.text(body[field.bytes])
-            case OperationField.queue: described.queue = Self.text(body[field.bytes])
+            case OperationField.queue where !field.bytes.isEmpty:
+                described.queue = Self.text(body[field.bytes])
             case OperationField.dependencies: hasDependencies = true
             case OperationField.qualityOfService:
                 described.qualityOfService = try StoreFormat.qualityOfService(field.value)
             case OperationField.timeout:
                 described.timeout = .nanoseconds(Int64(bitPattern: field.value))
-            case OperationField.nothing: described.work = .nothing
+            case OperationField.nothing:
+                described.work = .nothing
+                (hasWork, mayWantInputs) = (true, false)
             case OperationField.command:
                 described.work = .command(try StoreFormat.command(Array(body[field.bytes])))
-                mayWantInputs = true
+                (hasWork, mayWantInputs) = (true, true)
             case OperationField.registered:
                 described.work = try StoreFormat.registered(Array(body[field.bytes]))
-                mayWantInputs = true
+                (hasWork, mayWantInputs) = (true, true)
             case OperationField.summary, OperationField.priority, OperationField.retry,
                 OperationField.expectedDuration, OperationField.exclusive, OperationField.delay,
                 OperationField.notBefore, OperationField.deadline, OperationField.cancelSiblings,
@@ -141,7 +145,9 @@ package struct StoredOperations: Sendable {
             case _: return try description(of: index)
             }
         }
-        guard !hasDependencies || !mayWantInputs else { return try description(of: index) }
+        guard hasWork, !hasDependencies || !mayWantInputs else {
+            return try description(of: index)
+        }
         return described
     }
 

@@ -76,6 +76,23 @@ import Testing
         }
     }
 
+    /// What no version writes is read alike in both ways.
+    @Test func `an operation without work is none, and an empty queue is the default one`() throws {
+        func stored(_ operation: [UInt8]) throws -> StoredOperations {
+            let graph = [0x1A, UInt8(operation.count)] + operation
+            var stored = StoredOperations()
+            try stored.append([UInt8(graph.count), 0, 0, 0, 0, 0, 0, 0] + graph)
+            return stored
+        }
+        let name: [UInt8] = [0x0A, 1, 0x61]
+        let nothing: [UInt8] = [0x5A, 0]
+        #expect(throws: WireError.self) {
+            try stored(name).dispatchedDescription(of: 0)
+        }
+        let found = try stored(name + [0x22, 0] + nothing).dispatchedDescription(of: 0)
+        #expect(found.name == "a" && found.queue == "default" && found.work == .nothing)
+    }
+
     @Test func `a graph of several pieces is one graph`() throws {
         let operations = (0..<25_000).map { OperationDescription(name: "o\($0)", work: .nothing) }
         let graph = GraphDescription(name: "pieces", operations: operations)

@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    /// The rows of a killed process whose disk lied.
+    /// What a killed process left, on a disk that lost some of it.
     @Test(arguments: [
         "DELETE FROM journal WHERE id = 2", "UPDATE journal SET records = x'00' WHERE id = 2",
         "UPDATE journal SET wall = wall + 1 WHERE id = 3", "DELETE FROM projection",
@@ -168,7 +168,7 @@ import Testing
         try await store.commit(batch, by: .first)
         #expect(try await store.check().isEmpty)
         await store.close()
-        // As somebody who writes the sums, too.
+        // The sum of the row is right.
         let database = try DatabaseQueue(path: subject.path)
         try await database.write { database in
             let tables = StoreTables(database, limits: Limits())
@@ -206,6 +206,118 @@ import Testing
         }
         try database.close()
         #expect((20...30).contains(rows))
+    }
+
+    @Test func `rows without events go when the tables have them`() async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite(pendingRowsMax: 10)
+        _ = try await store.open()
+        for number in 1...100 {
+            let record = StoreRecord.queueLimit(queue: "q", maximum: number)
+            try await store.commit(StoreBatch(wall: time(1), records: [record]), by: .first)
+        }
+        // A few commits change the same row, so rows of the journal count as well.
+        #expect(try await rowCount(subject) <= 11)
+        await store.close()
+        let next = subject.sqlite()
+        #expect(try await next.open().queues.map(\.maximum) == [100])
+        #expect(try await next.check().isEmpty)
+        await next.close()
+    }
+
+    @Test func `rows that only have events go with them`() async throws {
+        var limits = Limits()
+        limits.storedEvents = 20
+        let subject = try StoreUnderTest(.sqlite, limits: limits)
+        defer { subject.remove() }
+        let store = subject.sqlite(pendingRowsMax: 10)
+        _ = try await store.open()
+        for number in 1...200 as ClosedRange<UInt64> {
+            var batch = StoreBatch(wall: time(1))
+            batch.events = [StoredEvent(sequence: number, body: [])]
+            try await store.commit(batch, by: .first)
+        }
+        #expect(try await rowCount(subject) <= 40)
+        #expect(try await store.events(after: 0, limit: .max).last?.sequence == 200)
+        await store.close()
+    }
+
+    /// The rows of the journal in a copy of the files.
+    private func rowCount(_ subject: StoreUnderTest) async throws -> Int {
+        let copy = subject.folder.appendingPathComponent("copy.db").path
+        for end in ["", "-wal"] {
+            try? FileManager.default.removeItem(atPath: copy + end)
+            try FileManager.default.copyItem(atPath: subject.path + end, toPath: copy + end)
+        }
+        let database = try DatabaseQueue(path: copy)
+        defer { try? database.close() }
+        return try await database.read { database in
+            try Int.fetchOne(database, sql: "SELECT count(*) FROM journal") ?? 0
+        }
+    }
+
+    @Test func `many events of one commit are several rows, and are read page by page`()
+        async throws
+    {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        _ = try await store.open()
+        var batch = StoreBatch(wall: time(1), records: [.queueLimit(queue: "q", maximum: 1)])
+        batch.events = (1...2_500 as ClosedRange<UInt64>).map { number in
+            StoredEvent(sequence: number, body: [UInt8(truncatingIfNeeded: number)])
+        }
+        try await store.commit(batch, by: .first)
+        #expect(try await rowCount(subject) == 3)
+        var found: [StoredEvent] = []
+        while let page = try await store.events(after: UInt64(found.count), limit: 300).nonEmpty {
+            found += page
+        }
+        #expect(found == batch.events)
+        #expect(try await store.events(after: .max, limit: 1).isEmpty)
+        await store.close()
+        let next = subject.sqlite()
+        #expect(try await next.open().lastEvent == 2_500)
+        #expect(try await next.events(after: 2_499, limit: 9) == [batch.events[2_499]])
+        #expect(try await next.check().isEmpty)
+        await next.close()
+    }
+
+    /// There is room for rows of the journal, and not for what the tables lack.
+    @Test func `a projection without room is made later, and loses nothing`() async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let first = subject.sqlite()
+        var workload = StoreWorkload(seed: 25, reign: StoreUnderTest.reign)
+        workload.open()
+        _ = try await first.open()
+        await first.close()
+        let pages = try Data(contentsOf: URL(fileURLWithPath: subject.path)).count / 4_096
+        let store = subject.sqlite(pagesMax: pages + 12, pendingRowsMax: 25)
+        workload.open()
+        _ = try await store.open()
+        var batch = workload.next()
+        var isFull = false
+        while !isFull {
+            do {
+                try await store.commit(batch, by: workload.image.epoch)
+                try await expectLookups(store, workload)
+                batch = workload.next()
+            } catch let error as StoreError where error.code == .full {
+                isFull = true
+            }
+        }
+        await store.close()
+        let next = subject.sqlite(pendingRowsMax: 25)
+        let state = try await next.open()
+        workload.open()
+        try await next.commit(batch, by: state.epoch)
+        await next.close()
+        let last = subject.sqlite()
+        #expect(workload.image.state.holdsWhat(try await last.open()))
+        #expect(try await last.check().isEmpty)
+        await last.close()
     }
 
     @Test func `the events of a store without a journal are moved into it`() async throws {
@@ -249,4 +361,8 @@ import Testing
         #expect(try await next.check().isEmpty)
         await next.close()
     }
+}
+
+extension Array {
+    fileprivate var nonEmpty: [Element]? { isEmpty ? nil : self }
 }

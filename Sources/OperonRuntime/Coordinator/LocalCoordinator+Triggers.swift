@@ -129,6 +129,7 @@ extension LocalCoordinator {
         _ name: String,
         _ request: SuspendRequest
     ) async throws(ClientError) -> TriggerView {
+        try Self.check(reason: request.reason)
         let suspension = Suspension(
             by: caller,
             reason: request.reason,

@@ -171,6 +171,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ target: TargetSelector,
         _ request: CancelRequest
     ) async throws(ClientError) -> CommandView {
+        try Self.check(reason: request.reason)
         let (target, view) = try await answers.change { service throws(ClientError) in
             let target = try service.findKnown(target)
             let event = Scheduler.Event.cancelRequested(
@@ -192,6 +193,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ target: TargetSelector,
         _ request: SuspendRequest
     ) async throws(ClientError) -> CommandView {
+        try Self.check(reason: request.reason)
         let (target, view) = try await answers.change { service throws(ClientError) in
             let target = try service.find(target)
             let suspension = Suspension(
@@ -206,6 +208,17 @@ package struct LocalCoordinator: CoordinatorClient {
             within: request.wait,
             "The suspension is accepted, but a worker has not given back operations that it holds"
         ) { $0.isEffective(target) }
+    }
+
+    /// The most bytes of a reason, because each operation that it concerns keeps it.
+    static let reasonBytesMax = 4_096
+
+    static func check(reason: String) throws(ClientError) {
+        guard reason.utf8.count > reasonBytesMax else { return }
+        throw ClientError(
+            .invalid,
+            "A reason has at most \(reasonBytesMax) bytes; this one has \(reason.utf8.count)."
+        )
     }
 
     /// The answer to a command, once the condition holds.
@@ -252,7 +265,8 @@ package struct LocalCoordinator: CoordinatorClient {
         attempt: AttemptID?,
         with completion: Completion
     ) async throws(ClientError) -> OperationView {
-        try await answers.change { service throws(ClientError) in
+        if case .cancelled(let reason) = completion { try Self.check(reason: reason) }
+        return try await answers.change { service throws(ClientError) in
             let id = try service.find(operation)
             try service.request(.completionRequested(id, attempt: attempt, completion))
             return service.view(of: id)
