@@ -536,6 +536,7 @@ let package = Package(
                 "OperonSQLite", "OperonTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
+            exclude: ["Golden"],
             swiftSettings: testSettings
         ),
         .testTarget(

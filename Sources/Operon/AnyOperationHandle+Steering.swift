@@ -77,7 +77,7 @@ extension AnyOperationHandle {
     /// is added.
     ///
     /// - Parameters:
-    ///   - reason: Text for people; becomes a part of the outcome.
+    ///   - reason: Text for people, of at most 4,096 bytes; becomes a part of the outcome.
     ///   - cascade: Whether its dependents are cancelled, too.
     /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func cancel(reason: String = "", cascade: Bool = false) async throws {

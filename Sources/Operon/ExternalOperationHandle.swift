@@ -87,7 +87,7 @@ extension Cluster {
         case succeeded(any Encodable & Sendable)
         /// The attempt failed, with this error.
         case failed(any Error)
-        /// The operation was cancelled.
+        /// The operation was cancelled. The reason has at most 4,096 bytes.
         case cancelled(reason: String)
     }
 

@@ -218,6 +218,7 @@ public struct SubmittedGraph: Sendable {
 
     /// Cancels all unfinished operations of the graph.
     ///
+    /// - Parameter reason: Text for people, of at most 4,096 bytes.
     /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func cancel(reason: String = "") async throws {
         var request = CancelRequest()

@@ -238,7 +238,7 @@ public final class OperationQueue: Sendable {
     /// this returns, no further operation starts.
     ///
     /// - Parameters:
-    ///   - reason: Text for people.
+    ///   - reason: Text for people, of at most 4,096 bytes.
     ///   - until: When the queue resumes by itself.
     /// - Throws: ``OperonError`` with the code `timedOut` if the queue is suspended, but a worker
     ///   has not given back its unstarted operations within half a minute; or if the request to the
@@ -340,6 +340,7 @@ public final class OperationQueue: Sendable {
     /// Cancels all operations that are in the queue now, including those that other programs added:
     /// see ``AnyOperationHandle/cancel(reason:cascade:)``. Operations added later are unaffected.
     ///
+    /// - Parameter reason: Text for people, of at most 4,096 bytes.
     /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func cancelAllOperations(reason: String = "") async throws {
         // Operations that are being added belong to the queue.

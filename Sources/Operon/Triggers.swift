@@ -147,7 +147,7 @@ public struct Triggers: Sendable {
     /// - Parameters:
     ///   - name: The name of the trigger.
     ///   - until: When the suspension ends; `nil`: it lasts until ``resume(_:)``.
-    ///   - reason: The reason, for people.
+    ///   - reason: The reason, for people, of at most 4,096 bytes.
     public func suspend(_ name: String, until: WallTime? = nil, reason: String = "") async throws {
         var request = SuspendRequest()
         request.until = until.map { TimeText($0) }

@@ -37,7 +37,9 @@ extension Scheduler {
         /// The run time of operations that a worker may hold beyond its slots: enough to cover a
         /// round trip (measured 0.4 ms on loopback), too little to affect a schedule.
         package var readAhead: Duration = .milliseconds(4)
-        /// How many operations a worker may hold beyond its slots, however short they are.
+        /// How many operations a worker may hold beyond its slots, however short they are. With 64,
+        /// workers that ran operations of no length waited for each transaction of the store; with
+        /// 256, the transactions are a third as many, and the broker takes a third less time.
         package var readAheadCountMax = 256
         /// How many operations one message carries.
         package var operationsPerMessage = 1

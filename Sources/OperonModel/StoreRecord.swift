@@ -40,8 +40,8 @@ package enum AttemptEnding: Hashable, Sendable, Codable {
 /// What a store keeps of the scheduler's decisions. All records, in order, are enough to rebuild
 /// the scheduler. The records of one batch are kept in one transaction.
 ///
-/// A store may keep records in the form that `Codable` makes of them: every later version must read
-/// these names. New properties need a default when they are decoded.
+/// A store may keep records in the form that `Codable` makes of them, and every later version must
+/// read these names: see `JournalFormatTests`. Decoding must not require a new property.
 package enum StoreRecord: Hashable, Sendable, Codable {
     /// The contents of the graph are stored beside the record: see `StoreBatch.graphs`.
     case graphAdded(GraphID)

@@ -39,14 +39,17 @@ extension StoreTables {
             lastEvent: lastEvent
         )
         var rest = changes.events[...]
+        // A row with events stays as long as they do. The data of a firing must not.
+        var room = changes.triggers.isEmpty ? Self.eventsPerRow : 0
         repeat {
             row.number += 1
-            row.events = Array(rest.prefix(Self.eventsPerRow))
-            rest = rest.dropFirst(Self.eventsPerRow)
+            row.events = Array(rest.prefix(room))
+            rest = rest.dropFirst(room)
             let firstEvent = row.events.first?.sequence ?? lastEvent + 1
             row.lastEvent = row.events.last?.sequence ?? lastEvent
             try writeJournal(row, firstEvent: firstEvent)
             row.records = try JournalBytes.encode(StoreBatch.nothing, contents: [])
+            room = Self.eventsPerRow
         } while !rest.isEmpty
         if let last = changes.dropsEventsThrough {
             try writeProjection(projected, firstEvent: last + 1)

@@ -226,6 +226,56 @@ import Testing
         await next.close()
     }
 
+    @Test func `the data of a firing is not kept as long as the events of its commit`()
+        async throws
+    {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        _ = try await store.open()
+        let id = TriggerID(rawValue: 1)
+        let trigger = StoredTrigger(id: id, name: "t", addedAt: time(1), body: [])
+        var firing = StoredFiring(
+            id: FiringID(id, 1),
+            identity: "i",
+            occurredAt: time(1),
+            ordinal: 1,
+            status: .accepted
+        )
+        let mark = "the body of a webhook"
+        firing.data = mark
+        var batch = StoreBatch(
+            wall: time(1),
+            records: [
+                .trigger(.added(trigger, TriggerState(position: time(1)))),
+                .trigger(.firing(firing)),
+            ]
+        )
+        batch.events = [StoredEvent(sequence: 1, body: [1])]
+        try await store.commit(batch, by: .first)
+        firing.data = ""
+        firing.status = .submitted(GraphID(rawValue: 0))
+        var next = StoreBatch(wall: time(2), records: [.trigger(.firing(firing))])
+        next.events = [StoredEvent(sequence: 2, body: [2])]
+        try await store.commit(next, by: .first)
+        await store.close()
+        let database = try DatabaseQueue(path: subject.path)
+        let rows = try await database.read { database in
+            try Int.fetchOne(
+                database,
+                sql: "SELECT count(*) FROM journal WHERE instr(records, ?) > 0",
+                arguments: [mark]
+            )
+        }
+        try database.close()
+        #expect(rows == 0)
+        let last = subject.sqlite()
+        #expect(try await last.open().triggers.first?.firings == [firing])
+        #expect(try await last.events(after: 0, limit: 9) == batch.events + next.events)
+        #expect(try await last.check().isEmpty)
+        await last.close()
+    }
+
     @Test func `rows that only have events go with them`() async throws {
         var limits = Limits()
         limits.storedEvents = 20
