@@ -18,6 +18,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case repeatsRecalled
     /// Dispatches beyond the limit of the queue.
     case ignoresQueueLimit
+    /// Leaves a queue out of line whose limit, suspension or operations in flight have changed.
+    case leavesQueuesOut
     /// Gives a worker more operations than it has resources for.
     case overbooksResources
     /// Lets small operations pass a large one for ever.

@@ -33,6 +33,10 @@ struct Lane: Sendable {
     let isExternal: Bool
     /// How many policy rules of graphs name it.
     fileprivate(set) var users = 0
+    /// The expected run time of these rules.
+    fileprivate(set) var estimate: Int64?
+    /// They do not have the same.
+    fileprivate(set) var hasOtherEstimates = false
     /// The number of operations that are in it.
     fileprivate(set) var count = 0
     /// Whether it is listed in `ReadyLanes.external`.
@@ -76,6 +80,10 @@ struct ReadyLanes: Sendable {
     private var numbers: [Place: Int] = [:]
     private var free: [Int] = []
     private var byQueue: [Queue] = []
+    /// Queues that have something ready since, or nothing any more.
+    private var changes = ChangedNumbers()
+    /// Queues of which other lanes have entries now, or other rules name the lanes.
+    private var regrouped = ChangedNumbers()
 
     var indices: Range<Int> { lanes.indices }
 
@@ -112,6 +120,7 @@ struct ReadyLanes: Sendable {
         if byQueue[queue].count == 0 {
             byQueue[queue].place = queues.count
             queues.append(queue)
+            changes.note(queue)
         }
         byQueue[queue].count += 1
     }
@@ -136,6 +145,7 @@ struct ReadyLanes: Sendable {
         if let old = lanes[lane].head {
             byQueue[queue].lanes.remove(at: place(of: old, inLineOf: queue))
         }
+        if (lanes[lane].head == nil) != (head == nil) { regrouped.note(queue) }
         lanes[lane].head = head
         guard let head else { return }
         byQueue[queue].lanes.insert(lane, at: place(of: head, inLineOf: queue))
@@ -161,6 +171,7 @@ struct ReadyLanes: Sendable {
         let queue = lanes[lane].queue
         byQueue[queue].count -= 1
         guard byQueue[queue].count == 0 else { return }
+        changes.note(queue)
         let place = byQueue[queue].place
         let last = queues.removeLast()
         guard last != queue else { return }
@@ -197,9 +208,34 @@ struct ReadyLanes: Sendable {
     }
 
     /// A queue has got this number: the next one, or that of a queue that was forgotten.
-    mutating func add(queue: Int) { byQueue.set(Queue(), at: queue) }
+    mutating func add(queue: Int) {
+        byQueue.set(Queue(), at: queue)
+        regrouped.note(queue)
+    }
 
-    mutating func use(_ lane: Int) { lanes[lane].users += 1 }
+    /// A rule with this expected run time names the lane.
+    mutating func use(_ lane: Int, estimate: Int64?) {
+        lanes[lane].users += 1
+        if lanes[lane].users == 1 { lanes[lane].estimate = estimate }
+        guard lanes[lane].estimate != estimate, !lanes[lane].hasOtherEstimates else { return }
+        lanes[lane].hasOtherEstimates = true
+        regrouped.note(lanes[lane].queue)
+    }
+
+    // MARK: - Changes
+
+    /// Takes a queue that has something ready since, or nothing any more.
+    mutating func takeChanged() -> Int? { changes.take() }
+
+    /// Takes a queue whose group may be another one.
+    mutating func takeRegrouped() -> Int? { regrouped.take() }
+
+    func isChanged(_ queue: Int) -> Bool { changes.has(queue) || regrouped.has(queue) }
+
+    /// Other workers may serve the queues now.
+    mutating func regroupAll() { for queue in byQueue.indices { regrouped.note(queue) } }
+
+    // MARK: - Forgetting
 
     /// A rule that named the lane is gone. A lane without rules is forgotten.
     mutating func release(_ number: Int) {
@@ -247,18 +283,6 @@ struct ReadyLanes: Sendable {
         }
         return nil
     }
-}
-
-/// A queue's turn among the queues that have something to run.
-struct QueueTurn: Comparable, Sendable {
-    let share: (Int, UInt64)
-    let queue: Int
-
-    static func < (left: QueueTurn, right: QueueTurn) -> Bool {
-        left.share == right.share ? left.queue < right.queue : left.share < right.share
-    }
-
-    static func == (left: QueueTurn, right: QueueTurn) -> Bool { left.queue == right.queue }
 }
 
 extension Array {

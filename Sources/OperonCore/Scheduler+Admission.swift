@@ -36,17 +36,15 @@ extension Scheduler {
             reserve(for: kept.operation, demand(of: kept.operation), keeping: before)
         }
         admissions += 1
-        // Admission changes only the share of the queue that it serves. So only that queue is put
-        // back in line and all others stay where they are: O(log queues) for each operation,
-        // without a walk.
-        var eligible: [QueueTurn] = []
-        for queue in ready.queues {
+        lineUpQueues()
+        while let queue = line.first {
             visitCount += 1
-            if mayServe(queue) { eligible.append(turn(of: queue)) } else { armRate(ofQueue: queue) }
-        }
-        var turns = Heap(eligible)
-        while let queue = turns.popMin()?.queue {
-            guard let (lane, worker) = bestPlacement(in: queue, keeping: before) else { continue }
+            guard let (lane, worker) = bestPlacement(in: queue, keeping: before) else {
+                // It may have set operations aside, and belong to another group now.
+                lineUpQueues()
+                standAside(queue)
+                continue
+            }
             guard let entry = ready[lane].heap.max else {
                 preconditionFailure("bestPlacement found it there")
             }
@@ -58,11 +56,12 @@ extension Scheduler {
                 startExternal(entry.operation, at: now, into: &effects)
             }
             guard mayStartSomething else {
-                armRate(ofQueue: queue)
-                return armRatesOfExternals()
+                armRatesOfExternals()
+                break
             }
-            if mayServe(queue) { turns.insert(turn(of: queue)) } else { armRate(ofQueue: queue) }
+            lineUpQueues()
         }
+        endAdmission()
     }
 
     /// Whether some worker may have room, or some ready operation needs none.
@@ -71,11 +70,18 @@ extension Scheduler {
         return ready.external.contains { !ready[$0].heap.isEmpty && mayServe(ready[$0].queue) }
     }
 
-    func mayServe(_ queue: Int) -> Bool {
+    func mayServe(_ queue: Int) -> Bool { hasPlace(queue) && tokenTime(of: queue) == nil }
+
+    /// Whether the queue may start something as soon as it has a token.
+    func hasPlace(_ queue: Int) -> Bool {
         ready.count(of: queue) > 0 && !queues[queue].isSuspended
             && (queues[queue].hasRoomForNew || configuration.violation == .ignoresQueueLimit)
-            && (queues[queue].bucket?.nextStart(at: lastEventAt) == nil
-                || configuration.violation == .ignoresRates)
+    }
+
+    /// When the queue has a token; `nil`: it has one now, or needs none.
+    func tokenTime(of queue: Int) -> Timestamp? {
+        guard configuration.violation != .ignoresRates else { return nil }
+        return queues[queue].bucket?.nextStart(at: lastEventAt)
     }
 
     /// Whether an operation waits for nothing but room at a worker.
@@ -84,12 +90,6 @@ extension Scheduler {
             && !graphs[flags: operation].contains(.suspended)
             && mayServe(graphs.queue(of: operation))
             && heldKey(of: operation) == nil && hasRoom(forBytesOf: operation)
-    }
-
-    /// Fair share: the queue that holds the fewest slots is next. Among equals it is the queue that
-    /// was served longest ago, and before it the first of those that were never served.
-    private func turn(of queue: Int) -> QueueTurn {
-        QueueTurn(share: queues[queue].share, queue: queue)
     }
 
     /// The lane whose first operation is the most urgent of those that a worker has room for or

@@ -8,9 +8,10 @@ extension Scheduler {
         for id in graphs.all {
             if let broken = violatedInvariant(of: id) { return broken }
         }
-        return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
-            ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
-            ?? violatedInvariantOfWaits() ?? violatedInvariantOfTimers()
+        if let broken = violatedInvariantOfQueues() ?? violatedInvariantOfLine() { return broken }
+        return violatedInvariantOfAttempts() ?? violatedInvariantOfKeys()
+            ?? violatedInvariantOfParked() ?? violatedInvariantOfWaits()
+            ?? violatedInvariantOfTimers()
             ?? violatedInvariantOfGone() ?? violatedInvariantOfExternals()
             ?? violatedInvariantOfNames() ?? violatedInvariantOfDemands()
     }

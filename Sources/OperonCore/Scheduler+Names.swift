@@ -77,6 +77,7 @@ extension Scheduler {
         let names = Set(workers[worker].queueNames)
         workers[worker].queueSet = names
         workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
+        ready.regroupAll()
         let kindNames = Set(workers[worker].kindNames)
         workers[worker].kindSet = kindNames
         let runsAny = workers[worker].runsAnyKind
@@ -101,7 +102,7 @@ extension Scheduler {
     mutating func use(_ rule: PolicyRule) {
         queues[rule.queue].users += 1
         kinds[rule.kind].users += 1
-        ready.use(rule.lane)
+        ready.use(rule.lane, estimate: rule.estimate)
         demands.use(rule.demand)
     }
 

@@ -11,7 +11,7 @@ package struct Scheduler: Sendable {
     package let epoch: Epoch
 
     var graphs = GraphTable()
-    var queues: [QueueState] = []
+    var queues = QueueTable()
     var queueNumbers: [String: Int] = [:]
     var kinds: [KindState] = []
     var kindNumbers: [String: Int] = [:]
@@ -19,6 +19,7 @@ package struct Scheduler: Sendable {
     var keyNumbers: [String: Int] = [:]
     var demands = DemandTable()
     var ready = ReadyLanes()
+    var line = QueueLine()
     var names = UnusedNames()
 
     var workers: [WorkerState] = []

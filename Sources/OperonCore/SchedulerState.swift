@@ -168,11 +168,11 @@ struct QueueState: Sendable {
     private(set) var resuming = 0
     /// Operations without an outcome, in all graphs.
     var unfinished = 0
-    /// Orders queues that hold equally many slots: the queue that was served longest ago is first.
+    /// Orders queues that hold equally many slots: see `QueueTurn`.
     var servedAt: UInt64 = 0
 
-    /// Its share of the cluster: the queue with the smallest share is served first.
-    var share: (Int, UInt64) { (inFlight - external, servedAt) }
+    /// The slots that its operations hold.
+    var slots: Int { inFlight - external }
 
     var settings: QueueSettings {
         var settings = QueueSettings(name: name, maxConcurrentOperationCount: maximum)

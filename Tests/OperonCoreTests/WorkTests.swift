@@ -159,6 +159,78 @@ struct WorkTests {
         #expect(!bench.scheduler.isOpen(graph))
     }
 
+    // MARK: Queues with work
+
+    /// Operations of unknown run time, each in a queue of its own.
+    private func spread(_ count: Int) -> [OperationDescription] {
+        (0..<count).map { number in
+            .nothing("n\(number)") { operation in
+                operation.work = .registered(kind: "Blur", input: .empty)
+                operation.queue = "q\(number)"
+            }
+        }
+    }
+
+    /// Ends an operation that ran for an hour.
+    private func end(_ name: String, in bench: inout SchedulerBench) {
+        let (worker, held) = bench.attempt(name)
+        let now = bench.now.monotonic
+        let start = now - .seconds(3_600)
+        let result = AttemptResult(end: .succeeded, startedAt: start, endedAt: now)
+        bench.settle(held, result, from: worker)
+    }
+
+    /// A worker that reads ahead always has room for operations that are short enough.
+    @Test(arguments: [true, false])
+    func `an end costs the same, however many queues have work`(_ readsAhead: Bool) throws {
+        var bench = bench(readsAhead ? Scheduler.Configuration() : SchedulerBench.noReadAhead)
+        bench.join(slots: 2, kinds: ["Blur"])
+        let count = 300
+        try bench.submit(spread(count))
+        for number in 0..<count - 2 {
+            #expect(visits(&bench) { end("n\(number)", in: &$0) } < 20)
+            // The queues are served in turn.
+            #expect(bench.scheduler.state(of: bench.id("n\(number + 2)")) == .dispatched)
+            #expect(bench.scheduler.queueMembersInFlight("q\(number + 3)") == 0)
+        }
+        #expect(visits(&bench) { $0.beat(from: 0) } < 20)
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `queues without room do not hold up one that needs less of it`() throws {
+        var bench = bench(Scheduler.Configuration())
+        bench.join(slots: 2, kinds: ["Blur", Work.nothingKind])
+        try bench.submit([.nothing("first"), .nothing("second")])
+        try bench.submit(spread(300))
+        // Both slots are taken, for a moment.
+        #expect(bench.scheduler.state(of: bench.id("n0")) == .ready)
+        try bench.submit([.nothing("short") { $0.queue = "z" }])
+        #expect(bench.scheduler.state(of: bench.id("short")) == .dispatched)
+        #expect(bench.scheduler.state(of: bench.id("n0")) == .ready)
+        bench.finish("first")
+        #expect(bench.scheduler.state(of: bench.id("n0")) == .ready, "short has the slot")
+        bench.finish("second")
+        #expect(bench.scheduler.state(of: bench.id("n0")) == .dispatched)
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `queues that one worker serves do not hold up those of another`() throws {
+        var bench = bench()
+        bench.join(queues: ["q0", "q1"], kinds: ["Blur"])
+        try bench.submit(spread(4))
+        #expect(bench.scheduler.state(of: bench.id("n0")) == .dispatched)
+        #expect(bench.scheduler.state(of: bench.id("n2")) == .ready)
+        bench.join(queues: ["q1", "q2", "q3"], kinds: ["Blur"])
+        #expect(bench.scheduler.state(of: bench.id("n1")) == .dispatched)
+        end("n1", in: &bench)
+        #expect(bench.scheduler.state(of: bench.id("n2")) == .dispatched)
+        end("n0", in: &bench)
+        #expect(bench.scheduler.state(of: bench.id("n3")) == .ready)
+        end("n2", in: &bench)
+        #expect(bench.scheduler.state(of: bench.id("n3")) == .dispatched)
+        bench.scheduler.checkInvariants()
+    }
+
     // MARK: Names
 
     @Test func `queues in which nothing is ready cost a beat nothing`() throws {

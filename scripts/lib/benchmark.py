@@ -406,6 +406,11 @@ def core(setup):
         [runs[large]["bytesPerOperation"]],
         at_most=400,
     )
+    queues = [queue_costs(setup) for _ in range(setup.choose(3, 1))]
+    setup.report(
+        "core, 10,000 queues with work against one", "x", [many / one for one, many in queues],
+        at_most=setup.choose(1.2, 2),
+    )
     demands = [demand_costs(setup, large) for _ in range(setup.choose(3, 1))]
     setup.report(
         "core, one demand class", "us/op", [one / 1e3 for one, _ in demands],
@@ -424,6 +429,15 @@ def core(setup):
     )
 
 
+def queue_costs(setup):
+    """What an event costs, in nanoseconds, when one queue has something to run, and when 10,000 have.
+    Each message ends one operation, so that each is an event of its own."""
+    return [
+        core_cost(setup, 200_000, "--shape", "independent", "--batch", "1", "--queues", str(count))
+        for count in (1, 10_000)
+    ]
+
+
 def demand_costs(setup, operations):
     """What an operation costs, in nanoseconds, when all ask for the same, and when a hundred demands
     stand in line."""
@@ -432,8 +446,13 @@ def demand_costs(setup, operations):
 
 def demand_cost(setup, operations, count, *more):
     """What an operation costs, in nanoseconds, with so many demand classes."""
+    return core_cost(setup, operations, "--demands", str(count), *more)
+
+
+def core_cost(setup, operations, *options):
+    """What an operation costs, in nanoseconds."""
     text = subprocess.run(
-        [setup.program("core-benchmark"), str(operations), "--demands", str(count), *more],
+        [setup.program("core-benchmark"), str(operations), *options],
         check=True,
         stdout=subprocess.PIPE,
     ).stdout
