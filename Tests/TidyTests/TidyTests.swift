@@ -62,6 +62,10 @@ import Testing
         #expect(Repository.files.flatMap(Rules.machinePaths) == [])
     }
 
+    @Test func `every command has a name`() {
+        #expect(Self.sources.flatMap(Rules.unnamedCommands) == [])
+    }
+
     @Test func `lines fit`() {
         #expect(Self.ours.flatMap(Rules.lineLengths) == [])
     }
@@ -180,6 +184,12 @@ import Testing
     @Test func `a path of one machine is found`() {
         #expect(Rules.machinePaths(Self.file("let p = \"/wo" + "rk/x\"")).count == 1)
         #expect(Rules.machinePaths(Self.file("let p = \"/usr/bin/env\"")).isEmpty)
+    }
+
+    @Test func `a command without a name is found`() {
+        let first = "static let configuration = CommandConfiguration("
+        #expect(Rules.unnamedCommands(Self.file("\(first)\n    abstract: \"\"\n)")).count == 1)
+        #expect(Rules.unnamedCommands(Self.file("\(first)\n    commandName: \"a\",")).isEmpty)
     }
 
     @Test func `a long line is found, unless an address makes it long`() {

@@ -8,6 +8,7 @@ import OperonTerminal
 
 struct Add: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "add",
         abstract: "Inside an operation: add operations to its graph.",
         usage: "operon add <file>|- [<options>]",
         discussion: """

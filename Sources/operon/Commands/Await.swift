@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Await: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "await",
         abstract: "Inside an operation: wait for other operations.",
         usage: "operon await <operation> ... [<options>]",
         discussion: """

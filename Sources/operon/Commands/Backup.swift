@@ -8,6 +8,7 @@ import OperonTerminal
 
 struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "backup",
         abstract: "Copy the store of a running coordinator to a new file on this machine.",
         usage: "operon backup <target> [<options>]",
         discussion: """

@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Cancel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "cancel",
         abstract: "Cancel an operation, a graph or the operations of a queue.",
         usage: "operon cancel <graph>[/<operation>] | --queue <name> [<options>]",
         discussion: """

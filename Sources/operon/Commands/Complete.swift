@@ -7,6 +7,7 @@ import OperonTerminal
 
 struct Complete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "complete",
         abstract: "Complete an external operation.",
         usage: """
             operon complete <graph>/<operation> [--value <json> | --fail <message> | --cancel] \

@@ -2,6 +2,7 @@ import ArgumentParser
 
 struct Completion: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "completion",
         abstract: "Print a completion script for a shell.",
         discussion: """
             bash: operon completion bash > /etc/bash_completion.d/operon

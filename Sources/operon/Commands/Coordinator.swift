@@ -5,6 +5,7 @@ import OperonModel
 /// `operon coordinator`: keeps graphs, dispatches their operations to workers, answers clients.
 struct Coordinator: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "coordinator",
         abstract: "Keep graphs, and send their operations to workers over a broker.",
         usage: "operon coordinator --broker <url> [<options>]",
         discussion: """
@@ -30,6 +31,7 @@ struct Coordinator: AsyncParsableCommand {
 /// `operon up`: a coordinator and a worker in one process, without a broker.
 struct Up: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "up",
         abstract: "Run a coordinator and a worker in this process, without a broker.",
         usage: "operon up [<options>]",
         discussion: """

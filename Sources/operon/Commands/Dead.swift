@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Dead: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "dead",
         abstract: "List the failed operations, and with --retry run them again.",
         usage: "operon dead [<graph>] [<options>]",
         discussion: """

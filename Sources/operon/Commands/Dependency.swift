@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Dependency: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "dependency",
         abstract: "Add or remove a dependency of an operation.",
         discussion: """
             The two operations may belong to different graphs. The dependencies of an operation \

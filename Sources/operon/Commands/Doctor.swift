@@ -6,6 +6,7 @@ import OperonTerminal
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "doctor",
         abstract: "Check whether a broker is usable, and list who is connected.",
         usage: "operon doctor [<options>]",
         discussion: """

@@ -6,6 +6,7 @@ import OperonTerminal
 
 struct Drain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "drain",
         abstract: "Let a worker take no more operations, finish those that run, and exit.",
         usage: "operon drain <worker> [<options>]"
     )

@@ -7,6 +7,7 @@ import OperonTerminal
 
 struct Events: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "events",
         abstract: "Print past events, and with --follow new ones.",
         usage: "operon events [<options>]",
         discussion: """

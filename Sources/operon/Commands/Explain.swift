@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "explain",
         abstract: "Show every reason why an operation is not running, or a trigger not firing.",
         usage: "operon explain (<graph>/<operation> | trigger/<name>) [<options>]",
         discussion: """

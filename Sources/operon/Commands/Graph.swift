@@ -4,6 +4,7 @@ import OperonTerminal
 
 struct Graph: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "graph",
         abstract: "Draw a graph file, or close an open graph of a coordinator.",
         discussion: """
             operon graph FILE draws the file; operon graph draw --help lists the options. To draw \

@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Key: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "key",
         abstract: "List keys and their holders, and set their limits.",
         discussion: "A running operation holds the keys in its field “exclusive”.",
         subcommands: [KeyList.self, KeyShow.self, KeySet.self, KeyReset.self]

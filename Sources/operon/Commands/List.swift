@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "list",
         abstract: "List the graphs of a coordinator, newest first.",
         usage: "operon list [<options>]"
     )

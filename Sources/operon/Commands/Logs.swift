@@ -6,6 +6,7 @@ import OperonTerminal
 
 struct Logs: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "logs",
         abstract: "Print the log of an operation.",
         usage: "operon logs <graph>/<operation> [<options>]",
         discussion: """

@@ -9,6 +9,7 @@ import OperonTerminal
 
 struct Map: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "map",
         abstract: "Run a command for each of many values, as GNU parallel does.",
         usage: """
             operon map [<options>] <command> <value> ...

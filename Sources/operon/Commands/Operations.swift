@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Operations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "operations",
         abstract: "List the operations of a graph in the order of submission.",
         usage: "operon operations <graph> [<options>]",
         discussion: """

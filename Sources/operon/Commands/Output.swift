@@ -7,6 +7,7 @@ import OperonTerminal
 
 struct Output: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "output",
         abstract: "Print the output of an operation.",
         usage: "operon output <graph>/<operation> [<options>]",
         discussion: """

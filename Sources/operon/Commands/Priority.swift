@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Priority: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "priority",
         abstract: "Change the priority of an operation that has not started.",
         usage: "operon priority <graph>/<operation> <level> [<options>]"
     )

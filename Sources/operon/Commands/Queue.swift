@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Queue: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "queue",
         abstract: "List, change, suspend and resume operation queues.",
         subcommands: [
             QueueList.self, QueueShow.self, QueueSet.self, QueueReset.self, QueueSuspend.self,

@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "resume",
         abstract: "Resume a suspended operation, graph or queue.",
         usage: "operon resume <graph>[/<operation>] | --queue <name> [<options>]"
     )

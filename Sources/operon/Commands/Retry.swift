@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Retry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "retry",
         abstract: "Run failed operations again, and those skipped because of them.",
         usage: "operon retry <graph> [<operation> ...] [<options>]",
         discussion: """

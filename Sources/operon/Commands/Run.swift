@@ -7,6 +7,7 @@ import OperonTerminal
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "run",
         abstract: "Run a graph file in this process, or on the workers of a broker.",
         discussion: """
             Without a broker, operations run in this process. With --broker, they run on the \

@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "show",
         abstract: "Show an operation: dependencies, attempts and outcome.",
         usage: "operon show <graph>/<operation> [<options>]"
     )

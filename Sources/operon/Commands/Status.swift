@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "status",
         abstract: "Show the status of a coordinator or of a graph.",
         usage: "operon status [<graph>] [<options>]"
     )

@@ -10,6 +10,7 @@ import OperonSQLite
 /// Maintains the store file of a coordinator that is not running.
 struct Store: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "store",
         abstract: "Check, copy, prune or shrink the store of a coordinator.",
         discussion: """
             For a store that no coordinator has open. To copy the store of a running coordinator, \
@@ -69,6 +70,7 @@ struct Store: ParsableCommand {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "check",
             abstract: "Read a whole store and report problems."
         )
 
@@ -98,6 +100,7 @@ struct Store: ParsableCommand {
 
     struct Backup: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "backup",
             abstract: "Copy a store to a new file.",
             discussion: """
                 The copy counts as another store: workers that hold operations of the original \
@@ -120,6 +123,7 @@ struct Store: ParsableCommand {
 
     struct Vacuum: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "vacuum",
             abstract: "Return the space of dropped graphs to the disk.",
             discussion: "Needs as much free disk space as the store itself takes."
         )
@@ -135,6 +139,7 @@ struct Store: ParsableCommand {
 
     struct Prune: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "prune",
             abstract: "Drop finished graphs: keep only their names and outcomes.",
             discussion: """
                 Graphs that an unfinished graph needs stay. The store uses the space again; \

@@ -8,6 +8,7 @@ import OperonTerminal
 
 struct Submit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "submit",
         abstract: "Submit a graph, or more operations for an open graph.",
         usage: "operon submit <file> [<options>]",
         discussion: """

@@ -6,6 +6,7 @@ import OperonTerminal
 
 struct Suspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "suspend",
         abstract: "Suspend an operation, a graph or a queue.",
         usage: "operon suspend <graph>[/<operation>] | --queue <name> [<options>]",
         discussion: """

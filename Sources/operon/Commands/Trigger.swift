@@ -7,6 +7,7 @@ import OperonTerminal
 
 struct Trigger: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "trigger",
         abstract: "Add triggers that submit graphs, and list, fire, suspend and remove them.",
         subcommands: [
             TriggerAdd.self, TriggerList.self, TriggerShow.self, TriggerFire.self,

@@ -8,6 +8,7 @@ import OperonTerminal
 
 struct Validate: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "validate",
         abstract: "Check a graph file or a trigger file without running anything.",
         usage: "operon validate <file> [<options>]",
         discussion: "Prints every problem with its line and column; the exit code is then 2."

@@ -7,6 +7,7 @@ import OperonTerminal
 
 struct Wait: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "wait",
         abstract: "Wait until a graph has finished.",
         usage: "operon wait <graph> [<options>]",
         discussion: """

@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "watch",
         abstract: "Show the progress of a graph until it has finished.",
         usage: "operon watch <graph> [<options>]",
         discussion: """

@@ -5,6 +5,7 @@ import OperonTerminal
 
 struct Workers: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "workers",
         abstract: "List the workers that a coordinator knows.",
         usage: "operon workers [<options>]"
     )
