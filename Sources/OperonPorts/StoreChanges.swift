@@ -129,7 +129,9 @@ package struct StoreChanges: Sendable {
             try change(operation) { $0.priority = priority }
         case .keyLimit(let settings, let byCommand):
             let isCommanded = byCommand || keys[settings.name]?.isCommanded == true
-            keys[settings.name] = StoredKey(settings, isCommanded: isCommanded)
+            // The rate has a record and a row of its own.
+            let limit = KeySettings(name: settings.name, limit: settings.limit)
+            keys[settings.name] = StoredKey(limit, isCommanded: isCommanded)
         case .rateSet(let scope, let rate, let byCommand):
             rates[scope, default: StoredRate(scope)].rate = rate
             if byCommand, case .queue(let name) = scope {

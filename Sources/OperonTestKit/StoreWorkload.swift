@@ -279,7 +279,9 @@ package struct StoreWorkload: Sendable {
             settings.isSuspended = generator.next() % 2 == 0
             batch.records.append(.queueDefined(settings))
         } else if generator.next() % 4 == 0 {
-            let settings = KeySettings(name: queue(), limit: 1 + Int(generator.next() % 100))
+            var settings = KeySettings(name: queue(), limit: 1 + Int(generator.next() % 100))
+            // As the scheduler writes the record; the rate itself is set by another one.
+            if settings.limit.isMultiple(of: 3) { settings.rate = StartRate(2) }
             batch.records.append(.keyLimit(settings, byCommand: generator.next() % 2 == 0))
             let scope = generator.next() % 2 == 0 ? RateScope.key("key") : .queue(queue())
             let rate = StartRate(1 + Int(generator.next() % 9), per: .seconds(7))

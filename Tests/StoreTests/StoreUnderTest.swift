@@ -77,6 +77,7 @@ func expectEqual(
     #expect(found.lastEvent == expected.lastEvent, comment, sourceLocation: sourceLocation)
     #expect(found.queues == expected.queues, comment, sourceLocation: sourceLocation)
     #expect(found.keys == expected.keys, comment, sourceLocation: sourceLocation)
+    #expect(found.rates == expected.rates, comment, sourceLocation: sourceLocation)
     #expect(found.triggers == expected.triggers, comment, sourceLocation: sourceLocation)
     #expect(found.workers == expected.workers, comment, sourceLocation: sourceLocation)
     #expect(found.inFlight == expected.inFlight, comment, sourceLocation: sourceLocation)
@@ -95,8 +96,8 @@ extension StoredState {
     /// Whether they are the same but for their epochs.
     func holdsWhat(_ other: StoredState) -> Bool {
         graphs == other.graphs && queues == other.queues && inFlight == other.inFlight
-            && keys == other.keys && triggers == other.triggers && workers == other.workers
-            && lastEvent == other.lastEvent
+            && keys == other.keys && rates == other.rates && triggers == other.triggers
+            && workers == other.workers && lastEvent == other.lastEvent
     }
 }
 
