@@ -483,7 +483,9 @@ let package = Package(
         ),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["OperonCore", "OperonModel", "OperonTestKit"],
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonPorts", "OperonSQLite", "OperonTestKit",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -21,14 +21,7 @@ final class Connection: @unchecked Sendable {
         self.options = options
         file = try StoreFile(path: path, options: options)
         try file.migrate()
-        tables = file.queue.inDatabase { Self.tables($0, options) }
-    }
-
-    private static func tables(
-        _ database: Database,
-        _ options: SQLiteStore.Options
-    ) -> StoreTables {
-        StoreTables(database, limits: options.limits, pendingRowsMax: options.pendingRowsMax)
+        tables = file.queue.inDatabase { StoreTables($0, options) }
     }
 
     /// Loads the stored state and raises the epoch.
@@ -55,7 +48,7 @@ final class Connection: @unchecked Sendable {
     }
 
     private func replay() throws {
-        try write { try Self.tables($0.database, options).replay() }
+        try write { try StoreTables($0.database, options).replay() }
     }
 
     /// Opens SQLite's log. The log exists since the epoch was raised and stays the same file until
@@ -118,6 +111,8 @@ final class Connection: @unchecked Sendable {
     /// Waits until the log is on the disk, and with it everything that was committed before.
     func sync() throws {
         if let error = failure.withLockedValue({ $0 }) { throw error }
+        try options.probe.passed(.beforeSync)
+        if options.probe.mutation == .answersBeforeSync { return }
         let code = log.withLockedValue { fdatasync($0) == 0 ? 0 : errno }
         guard code == 0 else {
             // The kernel forgets data that it could not write, so a second sync would falsely
@@ -129,6 +124,7 @@ final class Connection: @unchecked Sendable {
             failure.withLockedValue { $0 = $0 ?? error }
             throw error
         }
+        try options.probe.passed(.afterSync)
     }
 
     /// Writes what the tables lack, copies the log into the database file and deletes the log.

@@ -16,6 +16,10 @@ package final class SQLiteStore: OperationStore, Leadership {
         /// How many rows of tables may have changed before they are written: all of them in one
         /// transaction.
         package var pendingRowsMax = PendingRows.rowsMax
+        /// The most records of a batch whose changes are computed together. All parts of a larger
+        /// batch are written in one transaction.
+        package var recordsAtOnce = StoreTables.recordsAtOnce
+        package var probe = StoreProbe()
         /// For a command that maintains a store but coordinates nothing: the epoch is not raised,
         /// and a missing store is not created.
         package var isMaintenance = false

@@ -34,7 +34,7 @@ extension StoreTables {
             number: lastJournal,
             epoch: epoch,
             wall: batch.wall,
-            records: try JournalBytes.encode(batch, contents: contents),
+            records: try JournalBytes.encode(kept(batch), contents: contents),
             events: [],
             lastEvent: lastEvent
         )
@@ -55,6 +55,14 @@ extension StoreTables {
             try writeProjection(projected, firstEvent: last + 1)
         }
         return row.number
+    }
+
+    /// The batch, but for a record that a test lets the journal lose.
+    private func kept(_ batch: StoreBatch) -> StoreBatch {
+        guard probe.mutation == .losesLastRecord else { return batch }
+        var batch = batch
+        batch.records = batch.records.dropLast()
+        return batch
     }
 
     private func writeJournal(_ row: JournalRow, firstEvent: UInt64) throws {
@@ -80,6 +88,13 @@ extension StoreTables {
         try insert.bind(Int64(bitPattern: firstEvent))
         try insert.bindSum()
         try insert.execute()
+        try probe.passed(.beforeTrimming)
+        let isEarly = probe.mutation == .trimsBeforeProjection
+        try trim(upTo: isEarly ? lastJournal : journal, firstEvent: firstEvent)
+        try probe.passed(.afterTrimming)
+    }
+
+    private func trim(upTo journal: Int64, firstEvent: UInt64) throws {
         // The plus sign makes SQLite use the index of the events.
         let delete = try statement("DELETE FROM journal WHERE last_event < ? AND +id < ?")
         try delete.bind(Int64(bitPattern: firstEvent))
@@ -113,8 +128,9 @@ extension StoreTables {
     func replay() throws {
         let (projected, firstEvent) = try loadProjection()
         // All rows are read once before anything is written.
-        var last = projected
-        try forEachRow(after: projected) { row in
+        let start = probe.mutation == .replaysTwice ? max(0, projected - 1) : projected
+        var last = start
+        try forEachRow(after: start) { row in
             guard row.number == last + 1 else {
                 throw RowDamage(what: "no row \(last + 1) in its journal")
             }
@@ -123,8 +139,9 @@ extension StoreTables {
         }
         guard last > projected else { return }
         try beginReplay(after: projected, firstEvent: firstEvent)
-        try forEachRow(after: projected) { row in
+        try forEachRow(after: start) { row in
             try replay(row)
+            try probe.passed(.inReplay)
             try projectIfDue()
         }
         try project()
@@ -170,8 +187,17 @@ extension StoreTables {
     /// Writes the pending rows in a transaction of their own.
     func project() throws {
         guard pending.rowCount > 0 || projected < lastJournal else { return }
-        try transaction(by: nil) { try writePending() }
+        if probe.mutation == .notesBeforeWriting { try noteProjection() }
+        try probe.passed(.beforeProjection)
+        let isNoted = probe.mutation != .notesAfterWriting
+        try transaction(by: nil) { try writePending(isNoted: isNoted) }
+        try probe.passed(.afterProjection)
+        if !isNoted { try noteProjection() }
         didWritePending()
+    }
+
+    private func noteProjection() throws {
+        try transaction(by: nil) { try writeProjection(lastJournal, firstEvent: firstEvent) }
     }
 
     // MARK: - Migrating

@@ -15,7 +15,9 @@ import OperonPorts
 final class StoreTables {
     let database: Database
     let limits: Limits
+    let probe: StoreProbe
     private let pendingRowsMax: Int
+    private let recordsAtOnce: Int
     /// The number of pending rows, or of rows of the journal that the tables lack, at which the
     /// tables get them.
     private var projectionDueAt: Int
@@ -56,13 +58,21 @@ final class StoreTables {
     /// The statements that are used for every operation.
     private var hotStatements: [PreparedStatement?]
 
-    init(_ database: Database, limits: Limits, pendingRowsMax: Int = PendingRows.rowsMax) {
+    init(_ database: Database, _ options: SQLiteStore.Options) {
         self.database = database
-        self.limits = limits
-        self.pendingRowsMax = pendingRowsMax
-        projectionDueAt = pendingRowsMax
+        limits = options.limits
+        probe = options.probe
+        pendingRowsMax = options.pendingRowsMax
+        recordsAtOnce = options.recordsAtOnce
+        projectionDueAt = options.pendingRowsMax
         newestAttempt = AttemptID(epoch: Epoch(rawValue: .max), number: .max)
         hotStatements = Array(repeating: nil, count: HotStatement.allCases.count)
+    }
+
+    convenience init(_ database: Database, limits: Limits) {
+        var options = SQLiteStore.Options()
+        options.limits = limits
+        self.init(database, options)
     }
 
     func statement(_ hot: HotStatement) throws -> PreparedStatement {
@@ -136,10 +146,7 @@ final class StoreTables {
 
     func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
         guard !batch.isEmpty else { return try transaction(by: epoch) {} }
-        guard batch.records.count > Self.recordsAtOnce else {
-            let (changes, row) = try transaction(by: epoch) { try append(batch, by: epoch) }
-            return remember(changes, row)
-        }
+        guard batch.records.count > recordsAtOnce else { return try commitAtOnce(batch, by: epoch) }
         // A large batch, such as the cancellation of a graph with a million operations, is written
         // in one transaction, but its changes are not all in memory at once. If the transaction
         // fails, the data kept in memory is restored.
@@ -149,13 +156,14 @@ final class StoreTables {
         let journal = (pending, openRows, lastJournal, projected)
         do {
             try transaction(by: epoch) {
-                for part in batch.parts(of: Self.recordsAtOnce) {
+                for part in batch.parts(of: recordsAtOnce) {
                     let (changes, row) = try append(part, by: epoch)
                     remember(changes, row)
                     guard isProjectionDue else { continue }
                     try writePending()
                     didWritePending()
                 }
+                try probe.passed(.beforeCommit)
             }
         } catch {
             (graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt) =
@@ -163,10 +171,30 @@ final class StoreTables {
             (pending, openRows, lastJournal, projected) = journal
             throw error
         }
+        try probe.passed(.afterCommit)
     }
 
-    /// The most records whose changes are computed together.
-    private static let recordsAtOnce = 10_000
+    /// The default of `SQLiteStore.Options.recordsAtOnce`.
+    static let recordsAtOnce = 10_000
+
+    private func commitAtOnce(_ batch: StoreBatch, by epoch: Epoch) throws {
+        if probe.mutation == .commitsRecordByRecord, batch.records.count > 1 {
+            for part in batch.parts(of: 1) { try commitAtOnce(part, by: epoch) }
+            return
+        }
+        if probe.mutation == .storesResultsFirst {
+            let rows = try rows(for: StoreWants(batch))
+            let changes = try StoreChanges(batch, to: rows, limits: limits)
+            try transaction(by: epoch) { try writeResults(changes) }
+        }
+        let (changes, row) = try transaction(by: epoch) {
+            let appended = try append(batch, by: epoch)
+            try probe.passed(.beforeCommit)
+            return appended
+        }
+        try probe.passed(.afterCommit)
+        remember(changes, row)
+    }
 
     private func append(
         _ batch: StoreBatch,
@@ -236,7 +264,9 @@ final class StoreTables {
 
     /// Writes what is pending, within the caller's transaction. If that succeeds, `didWritePending`
     /// has to follow.
-    func writePending() throws {
+    ///
+    /// - Parameter isNoted: whether `projection` says so in the same transaction.
+    func writePending(isNoted: Bool = true) throws {
         for id in pending.graphs.sorted() {
             if let graph = graphs[id] { try write(graph) }
         }
@@ -258,7 +288,8 @@ final class StoreTables {
         for scope in pending.rates.sorted() { try write(rates[scope] ?? StoredRate(scope)) }
         for record in pending.triggers { try write(record) }
         for record in pending.dependencyChanges { try writeDependency(record) }
-        try writeProjection(lastJournal, firstEvent: firstEvent)
+        try probe.passed(.inProjection)
+        if isNoted { try writeProjection(lastJournal, firstEvent: firstEvent) }
     }
 
     /// Updates the data that is kept in memory after the transaction with `writePending`.

@@ -46,6 +46,7 @@ extension Simulator {
             coordinatorWake = nil
             drive(.timeReached)
         case .coordinatorDies(let crash): store?.crash = crash
+        case .journalDies(let draw, let isPowerCut): planJournalDeath(draw, isPowerCut: isPowerCut)
         case .coordinatorStarted(let generation): startCoordinator(generation: generation)
         case .committed(let generation): committed(generation: generation)
         case .synced(let generation): synced(generation: generation)

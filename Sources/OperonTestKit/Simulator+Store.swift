@@ -14,6 +14,8 @@ struct SimulatedStore {
     var gate = EffectGate()
     var committing: StoreBatch?
     var syncing: (step: UInt64, image: StoreImage, ledger: SimulatorLedger.Kept)?
+    /// What the journal had stored when the sync began.
+    var syncingNumber = 0
     /// Graphs that the scheduler forgot, and that are dropped once this step is on the disk.
     var dropping: (graphs: [GraphID], step: UInt64)?
     /// Graphs that it is just asked to forget.
@@ -24,14 +26,20 @@ struct SimulatedStore {
     /// Where it dies next.
     var crash: Crash?
     var eventCount = 0
+    /// A real store, whose content the image must be; `nil`: the image is the store.
+    var journal: (any SimulatedJournal)?
+    /// Whether the machine dies with the process at the next crash point of the journal.
+    var journalPowerCut = false
+    /// What each transaction left, from the last one that is synced. Only with a journal.
+    var boundaries: [JournalBoundary] = []
 
     struct Crash {
         let point: CrashMoment
         let isPowerCut: Bool
     }
 
-    init(reign: Reign) {
-        image = StoreImage(reign: reign)
+    init(reign: Reign, limits: Limits = Limits()) {
+        image = StoreImage(reign: reign, limits: limits)
         // The rule before this one sends its ghosts.
         image.raiseEpoch()
         image.raiseEpoch()
@@ -86,8 +94,10 @@ extension Simulator {
     /// A scheduler that is rebuilt from everything that was decided is the one that decided it.
     private mutating func compareWithRestored() {
         store?.eventCount += 1
-        guard let store, store.eventCount % Self.comparedEvents == 0 else { return }
-        switch restored(from: store.decided) {
+        guard let store,
+            store.eventCount % (Self.comparedEvents * scenario.checkedSteps) == 0
+        else { return }
+        switch restored(from: store.decided.state) {
         case .success(let restored):
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
             if let difference = scheduler.durableDifference(from: restored) {
@@ -100,10 +110,10 @@ extension Simulator {
     /// One event in so many.
     private static var comparedEvents: Int { 5 }
 
-    private func restored(from image: StoreImage) -> Result<Scheduler, RestoreError> {
+    private func restored(from state: StoredState) -> Result<Scheduler, RestoreError> {
         do {
             return .success(
-                try pieces.restored(image.state, scheduler.configuration, at: moment)
+                try pieces.restored(state, scheduler.configuration, at: moment)
             )
         } catch {
             return .failure(error)
@@ -129,16 +139,20 @@ extension Simulator {
             at(now + .milliseconds(50), .committed(generation: generation))
             return
         }
+        let lives: Bool
         do {
-            if let epoch = store?.image.epoch { try scheduler.epoch.checkWrite(to: epoch) }
-            try store?.image.apply(batch)
+            let fate = try write(batch)
+            guard fate.isStored else { return }
+            lives = fate.lives
         } catch {
-            ledger.broken("\(error)")
+            return ledger.broken("\(error)")
         }
         store?.committing = nil
         let steps = store?.gate.didCommit() ?? []
         ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
         for step in steps { ledger.record(step, of: scheduler) }
+        if !batch.isEmpty { noteBoundary() }
+        guard lives else { return die(isPowerCut: store?.journalPowerCut == true) }
         if dies(.beforeMessages) { return }
         for step in steps {
             perform(step)
@@ -148,6 +162,7 @@ extension Simulator {
             send(store?.gate.didSync(upTo: .max) ?? [])
         }
         if dies(.afterMessages) { return }
+        guard project() else { return }
         startSync()
         startCommit()
     }
@@ -157,6 +172,7 @@ extension Simulator {
             store.gate.wantsSync || scenario.violation == .acknowledgesBeforeSync
         else { return }
         self.store?.syncing = (store.gate.committed, store.image, ledger.kept)
+        self.store?.syncingNumber = store.journal?.stored ?? 0
         let length = Int64(disk.next() % 20_000)
         at(now + .microseconds(length), .synced(generation: store.generation))
     }
@@ -164,6 +180,7 @@ extension Simulator {
     mutating func synced(generation: Int) {
         guard let store, store.generation == generation, let syncing = store.syncing else { return }
         self.store?.syncing = nil
+        guard sync(upTo: store.syncingNumber) else { return }
         self.store?.durable = syncing.image
         self.store?.durableLedger = syncing.ledger
         if dies(.afterSync) { return }
@@ -201,8 +218,8 @@ extension Simulator {
     private mutating func dropForgotten() {
         guard let store, let (graphs, step) = store.dropping, store.gate.synced >= step
         else { return }
-        self.store?.image.drop(graphs)
         self.store?.dropping = nil
+        _ = drop(graphs)
     }
 
     // MARK: - Dying
@@ -224,7 +241,18 @@ extension Simulator {
         return true
     }
 
-    private mutating func die(isPowerCut: Bool) {
+    mutating func die(isPowerCut: Bool) {
+        if isPowerCut { ledger.met(.powerCut) }
+        if let journal = store?.journal {
+            do {
+                try loseJournal(journal, isPowerCut: isPowerCut)
+            } catch {
+                ledger.broken("\(error)")
+            }
+        } else if isPowerCut, let store {
+            self.store?.image = store.durable
+            ledger.rollBack(to: store.durableLedger)
+        }
         guard var store else { return }
         store.generation += 1
         store.isAlive = false
@@ -232,11 +260,6 @@ extension Simulator {
         store.syncing = nil
         store.gate = EffectGate()
         store.dropping = nil
-        if isPowerCut {
-            ledger.met(.powerCut)
-            store.image = store.durable
-            ledger.rollBack(to: store.durableLedger)
-        }
         ledger.died()
         self.store = store
         coordinatorIsUp = false
@@ -250,19 +273,27 @@ extension Simulator {
 
     /// The next run of the coordinator: what the store has, under a new epoch.
     mutating func startCoordinator(generation: Int) {
-        guard var store, store.generation == generation, !store.isAlive else { return }
+        guard store?.generation == generation, store?.isAlive == false else { return }
+        let state = openStore()
+        guard var store, ledger.violation == nil else { return }
         // On the disk before anything else happens, and with it whatever was written before.
-        store.image.raiseEpoch()
         store.durable = store.image
         store.durableLedger = ledger.kept
         self.store = store
-        if !isHealed, disk.fraction() < 0.2 {
+        guard let state, isHealed || disk.fraction() >= 0.2 else {
             ledger.met(.recoveryInterrupted)
+            if state != nil, let journal = store.journal {
+                do {
+                    try loseJournal(journal, isPowerCut: false)
+                } catch {
+                    ledger.broken("\(error)")
+                }
+            }
             self.store?.generation += 1
             at(now + .milliseconds(300), .coordinatorStarted(generation: generation + 1))
             return
         }
-        switch restored(from: store.image) {
+        switch restored(from: state) {
         case .failure(let error): ledger.broken("not restored: \(error)")
         case .success(let restored):
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
@@ -271,8 +302,8 @@ extension Simulator {
             coordinatorAliveSince = now
             self.store?.decided = store.image
             outputServer = OutputServer(limits: Self.smallPieces(restored.configuration.limits))
-            noteRestored(store.image.state)
-            resolver.restore(store.image.state)
+            noteRestored(state)
+            resolver.restore(state)
             // Nobody was told that it was taken: it is submitted again.
             if restored.graphCount == 0 { at(now + .milliseconds(10), .submit) }
             // It looks at once at what has become due meanwhile.

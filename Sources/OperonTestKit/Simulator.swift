@@ -23,6 +23,7 @@ package struct Simulator {
     var clocks: SeededGenerator
     var demands: SeededGenerator
     var returns: SeededGenerator
+    var journalFaults: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
@@ -82,6 +83,7 @@ package struct Simulator {
         demands = SeededGenerator(seed: seed ^ 0x6465_6d61_6e64_7300)
         clocks = SeededGenerator(seed: seed ^ 0x636c_6f63_6b73_0000)
         returns = SeededGenerator(seed: seed ^ 0x7265_7475_726e_7300)
+        journalFaults = SeededGenerator(seed: seed ^ 0x6a6f_7572_6e61_6c00)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
@@ -101,13 +103,18 @@ package struct Simulator {
 
     /// A seed's own swarm draw.
     package init(seed: UInt64, violation: PlantedViolation? = nil) {
+        var scenario = Self.scenario(of: seed, hasStore: seed % 4 < 2)
+        scenario.violation = violation
+        self.init(seed: seed, scenario: scenario)
+    }
+
+    static func scenario(of seed: UInt64, hasStore: Bool) -> SimulatorScenario {
         var generator = SeededGenerator(seed: seed)
         var scenario = SimulatorScenario.drawn(from: &generator)
-        scenario.violation = violation
         scenario.fetchesOutputs = seed % 2 == 0
         scenario.isDamaging = !scenario.isFaultFree
         // A stream of its own: seeds without a store are what they were before there was one.
-        if seed % 4 < 2 {
+        if hasStore {
             var disk = SeededGenerator(seed: seed ^ 0x6372_6173_6800_0000)
             scenario.drawStore(from: &disk)
         }
@@ -127,7 +134,7 @@ package struct Simulator {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
             scenario.prunings = Int(pruning.next() % 4)
         }
-        self.init(seed: seed, scenario: scenario)
+        return scenario
     }
 
     enum Lane: Hashable {
@@ -143,6 +150,7 @@ package struct Simulator {
         case coordinatorDown
         case coordinatorWake
         case coordinatorDies(SimulatedStore.Crash)
+        case journalDies(draw: UInt64, isPowerCut: Bool)
         case coordinatorStarted(generation: Int)
         case committed(generation: Int)
         case synced(generation: Int)
@@ -216,9 +224,12 @@ package struct Simulator {
             ledger.wall = moment.wall
             perform(entry.step)
             ledger.fold(now.nanoseconds)
-            if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }
+            if let broken = ledger.violation { return broken }
+            if count % scenario.checkedSteps == 0, let broken = scheduler.violatedInvariant() {
+                return broken
+            }
             if let broken = inspector?(scheduler) { return broken }
-            if isHealed, isKept, isDrained { return finalCheck() }
+            if isHealed, isKept, isDrained { return finalCheck() ?? checkJournal() }
         }
         return notDrained()
     }
@@ -282,6 +293,7 @@ extension Simulator {
         ledger.topology = graph.topology
         ledger.kept.limit = scenario.queueLimit
         store?.durableLedger = ledger.kept
+        if store?.journal != nil { startJournal() }
         let start = now
         for index in 0..<scenario.workers {
             var worker = SimulatedWorker(
@@ -295,6 +307,7 @@ extension Simulator {
         at(moment(in: &faults, from: start, seconds: 1), .submit)
         planGrowth(from: start)
         plan(faults: &faults, from: start + .seconds(1))
+        planJournalDeaths(from: start + .seconds(1))
         at(start + Self.faultPhase, .heal)
     }
 
@@ -367,7 +380,7 @@ extension Simulator {
         }
     }
 
-    private func moment(
+    func moment(
         in generator: inout SeededGenerator,
         from start: Timestamp,
         seconds: Int64
@@ -377,6 +390,7 @@ extension Simulator {
 
     mutating func heal() {
         isHealed = true
+        store?.journal?.cancelDeath()
         reviveCoordinator()
         if !brokerIsUp { perform(.brokerUp) }
         drive(.queueLimitSet(queue: "a", maximum: 2))

@@ -48,6 +48,8 @@ package struct SimulatorScenario: Sendable {
     /// The coordinator keeps what it decides, and what leaves it waits for that.
     package var hasStore = false
     package var coordinatorDeaths = 0
+    /// Crash points of a real store at which the coordinator dies.
+    package var journalDeaths = 0
     /// Times at which what has finished is dropped.
     package var prunings = 0
     /// Probability that a transaction leaves nothing behind and is tried again.
@@ -71,10 +73,12 @@ package struct SimulatorScenario: Sendable {
     package var dates = 0.0
     /// How often somebody sets the coordinator's wall clock.
     package var clockSteps = 0
+    /// After one step in so many, the scheduler's invariants are computed anew.
+    package var checkedSteps = 1
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
-        loss == 0 && coordinatorDeaths == 0
+        loss == 0 && coordinatorDeaths + journalDeaths == 0
             && cuts + coordinatorCuts + brokerCrashes + kills + freezes + ghosts + drains == 0
     }
 
