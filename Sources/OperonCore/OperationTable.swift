@@ -4,6 +4,8 @@ package import OperonModel
 struct OperationTable: Sendable {
     /// Only `move` and `restore` write it.
     private(set) var state: Column<OperationState>
+    /// The number of operations in each state, so that nobody has to count them.
+    private(set) var stateCounts = OperationStateCounts()
     var outcome: Column<OutcomeKind?>
     var flags: Column<OperationFlags>
     var level: Column<UInt8>
@@ -37,6 +39,7 @@ struct OperationTable: Sendable {
     /// Appends pending operations, one for each level.
     mutating func append(levels: [UInt8]) {
         state.append(.pending, count: levels.count)
+        stateCounts[.pending] += levels.count
         outcome.append(nil, count: levels.count)
         flags.append([], count: levels.count)
         level.append(levels)
@@ -52,13 +55,49 @@ struct OperationTable: Sendable {
             state[index].mayBecome(next),
             "no operation that is \(state[index]) becomes \(next)"
         )
-        state[index] = next
+        change(index, to: next)
     }
 
     /// Sets the state that a store has for a pending operation.
     mutating func restore(_ index: UInt32, as stored: OperationState) {
         precondition(state[index] == .pending, "a state is restored once, before anything moves")
-        state[index] = stored
+        change(index, to: stored)
+    }
+
+    @inline(__always) private mutating func change(_ index: UInt32, to next: OperationState) {
+        stateCounts[state[index]] -= 1
+        stateCounts[next] += 1
+        state[index] = next
+    }
+}
+
+/// Numbers of operations, one for each state. Without an array, because most graphs are small.
+struct OperationStateCounts: Hashable, Sendable {
+    private var pending = 0
+    private var ready = 0
+    private var dispatched = 0
+    private var executing = 0
+    private var finished = 0
+
+    subscript(state: OperationState) -> Int {
+        @inline(__always) get {
+            switch state {
+            case .pending: pending
+            case .ready: ready
+            case .dispatched: dispatched
+            case .executing: executing
+            case .finished: finished
+            }
+        }
+        @inline(__always) set {
+            switch state {
+            case .pending: pending = newValue
+            case .ready: ready = newValue
+            case .dispatched: dispatched = newValue
+            case .executing: executing = newValue
+            case .finished: finished = newValue
+            }
+        }
     }
 }
 

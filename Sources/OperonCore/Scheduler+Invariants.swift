@@ -25,7 +25,9 @@ extension Scheduler {
         let graph = graphs[id]
         var unfinished = 0
         var counts = [0, 0, 0, 0]
+        var states = OperationStateCounts()
         for index in graph.operations.indices {
+            states[graph.operations.state[index]] += 1
             let operation = OperationID(graph: id, index: index)
             if let broken = violatedInvariant(of: operation, in: graph) { return broken }
             if let outcome = graph.operations.outcome[index] {
@@ -37,6 +39,9 @@ extension Scheduler {
         guard unfinished == graph.unfinished, counts == graph.counts else {
             return "graph \(id) counts \(graph.unfinished) unfinished and \(graph.counts) "
                 + "outcomes of \(unfinished) and \(counts)"
+        }
+        guard states == graph.operations.stateCounts else {
+            return "graph \(id) counts \(graph.operations.stateCounts) of \(states)"
         }
         return nil
     }

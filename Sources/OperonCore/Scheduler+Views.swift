@@ -3,7 +3,7 @@ package import OperonModel
 
 // What clients can see of a scheduler. Nothing here changes it.
 extension Scheduler {
-    /// The number of operations of a graph in each state. O(operations) while any is unfinished.
+    /// The number of operations of a graph in each state. O(1).
     package func stateCounts(of graph: GraphID) -> StateCounts {
         let remains = graphs.dropped[graph]
         let graph = graphs[graph]
@@ -19,14 +19,32 @@ extension Scheduler {
         counts.failed = graph.counts[Int(OutcomeKind.failed.rawValue)]
         counts.cancelled = graph.counts[Int(OutcomeKind.cancelled.rawValue)]
         counts.skipped = graph.counts[Int(OutcomeKind.skipped.rawValue)]
-        guard graph.unfinished > 0 else { return counts }
-        for state in graph.operations.state.all {
-            switch state {
+        let unfinished = graph.operations.stateCounts
+        counts.pending = unfinished[.pending]
+        counts.ready = unfinished[.ready]
+        counts.dispatched = unfinished[.dispatched]
+        counts.executing = unfinished[.executing]
+        return counts
+    }
+
+    /// The same for some of the operations of a graph. O(operations in the range).
+    package func stateCounts(of graph: GraphID, in range: Range<UInt32>) -> StateCounts {
+        var counts = StateCounts()
+        let operations = graphs[graph].operations
+        for index in range.clamped(to: operations.indices) {
+            switch operations.state[index] {
             case .pending: counts.pending += 1
             case .ready: counts.ready += 1
             case .dispatched: counts.dispatched += 1
             case .executing: counts.executing += 1
-            case .finished: continue
+            case .finished:
+                switch operations.outcome[index] {
+                case .succeeded: counts.succeeded += 1
+                case .failed: counts.failed += 1
+                case .cancelled: counts.cancelled += 1
+                case .skipped: counts.skipped += 1
+                case nil: continue
+                }
             }
         }
         return counts
