@@ -27,6 +27,15 @@ struct EventWriter: Sendable {
         try await write(buffer)
     }
 
+    /// Writes the progress of a graph.
+    func send(_ progress: SharedProgress) async throws {
+        let bytes = try progress.encoded { view in
+            Array("event: progress\ndata: ".utf8) + (try JSONBytes.line(view))
+                + Array("\n\n".utf8)
+        }
+        try await write(ByteBuffer(bytes: bytes))
+    }
+
     /// Writes a batch in one piece.
     func send(_ batch: [EventItem]) async throws {
         var buffer = ByteBuffer()

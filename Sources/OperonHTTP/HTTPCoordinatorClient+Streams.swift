@@ -40,6 +40,21 @@ extension HTTPCoordinatorClient {
         }
     }
 
+    package func progress(of graph: String) async throws(ClientError) -> ProgressUpdates {
+        let reader = StreamReader(self, lastID: nil) { _ in
+            Ask(.GET, "graphs", graph, "progress")
+        }
+        try await reader.open()
+        return AsyncThrowingStream {
+            // What is behind the last one is out of date.
+            guard let event = try await reader.nextBatch()?.last else { return nil }
+            if event.event == "problem" {
+                throw try JSONBytes.decode(Problem.self, event.data).error
+            }
+            return SharedProgress(try JSONBytes.decode(GraphProgressView.self, event.data))
+        }
+    }
+
     package func followLog(
         of operation: OperationSelector
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {

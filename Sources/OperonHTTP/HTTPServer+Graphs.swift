@@ -36,6 +36,12 @@ extension HTTPServer {
         Route("GET", "/v1/graphs/{graph}", .read) { call in
             .json(try await call.client.graph(call.graph))
         },
+        Route("GET", "/v1/graphs/{graph}/progress", .read) { call in
+            let updates = try await call.client.progress(of: call.graph)
+            return .stream { writer in
+                for try await progress in updates { try await writer.send(progress) }
+            }
+        },
         Route("POST", "/v1/graphs/{graph}/close", .operate) { call in
             .json(try await call.client.close(graph: call.graph))
         },

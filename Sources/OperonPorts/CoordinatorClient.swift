@@ -16,6 +16,9 @@ package protocol CoordinatorClient: Sendable {
     /// Newest first.
     func graphs(_ query: GraphQuery) async throws(ClientError) -> GraphPage
     func graph(_ graph: String) async throws(ClientError) -> GraphView
+    /// The progress of a graph: as it is, and from then on at a pace whenever it has changed. The
+    /// end of the graph comes at once; the stream goes on after it.
+    func progress(of graph: String) async throws(ClientError) -> ProgressUpdates
     /// In the order of submission.
     func operations(
         of graph: String,

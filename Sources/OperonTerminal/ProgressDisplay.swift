@@ -130,6 +130,14 @@ package actor ProgressDisplay {
         if printer.overprints { redraw(at: now) } else { printer.print(lines) }
     }
 
+    /// Shows counts of a group and of repeated operations, which replace those before them. It says
+    /// nothing where overprinting is impossible, because it does not know what has moved.
+    package func counted(_ view: GraphProgressView, in group: Int, at now: Timestamp) {
+        model.counted(view.graph.counts, in: group, at: now)
+        repeated.counted(view.repeated, at: now)
+        redraw(at: now)
+    }
+
     /// Prints lines above the progress. Untrusted text must go through `TerminalText` first.
     package func print(_ lines: [String], at now: Timestamp) {
         printer.print(lines)
@@ -156,16 +164,14 @@ package actor ProgressDisplay {
 
     private func lines(at now: Timestamp) -> (Int) -> [String] {
         let groups = model.groups
-        let repeated = repeated.groups.lazy.filter(Self.isShown).prefix(Self.repeatedMax)
+        let repeated = repeated.groups.lazy.filter(Self.isShown)
+            .prefix(GraphProgressView.repeatedMax)
         let line = self.line
         return { width in
             groups.map { line.text(for: $0, at: now, width: width) }
                 + repeated.map { line.text(for: $0, at: now, width: width) }
         }
     }
-
-    /// The most repeated operations that have a line of their own on a terminal.
-    private static let repeatedMax = 8
 
     /// Those that run, and those of which something failed.
     private static func isShown(_ group: ProgressGroup) -> Bool {

@@ -88,6 +88,23 @@ package struct ProgressModel: Hashable, Sendable {
         groups[group].moved(from: old, to: new, work: work, at: now)
     }
 
+    /// Counts a group anew, for a caller who knows how many operations are in each phase and not
+    /// which of them moved. The work of each operation is 1.
+    package mutating func counted(_ counts: StateCounts, in group: Int, at now: Timestamp) {
+        groups[group].counted(counts, at: now)
+    }
+
+    /// Counts all groups anew, and removes those that are not named.
+    package mutating func counted(_ named: [RepeatedProgressView], at now: Timestamp) {
+        groups = named.map { view in
+            var group =
+                groups.first { $0.name == view.name }
+                ?? ProgressGroup(name: view.name, startedAt: startedAt)
+            group.counted(view.counts, at: now)
+            return group
+        }
+    }
+
     /// Whether every operation of every group has its outcome.
     package var isFinished: Bool { groups.allSatisfy { $0.finished == $0.total } }
 }
@@ -146,6 +163,19 @@ package struct ProgressGroup: Hashable, Sendable {
         if !phase.isFinished { workLeft += work }
     }
 
+    mutating func counted(_ new: StateCounts, at now: Timestamp) {
+        let isFirst = total == 0
+        let (finished, ran) = (finished, self[.succeeded] + self[.failed])
+        counts = ProgressPhase.allCases.map { new[$0] }
+        workLeft = Double(new.unfinished)
+        // What ended before the first count tells nothing about the speed.
+        guard !isFirst else { return }
+        let more = self[.succeeded] + self[.failed] - ran
+        if firstStart == nil, new.executing > 0 || more > 0 { firstStart = now }
+        workDone += Double(max(0, more))
+        if new.finished > finished { lastFinish = now }
+    }
+
     mutating func moved(
         from old: ProgressPhase,
         to new: ProgressPhase,
@@ -167,6 +197,20 @@ package struct ProgressGroup: Hashable, Sendable {
             // Reopened by `retry`: the work done before still counts, and the work must be done
             // again.
             workLeft += work
+        }
+    }
+}
+
+extension StateCounts {
+    fileprivate subscript(phase: ProgressPhase) -> Int {
+        switch phase {
+        case .pending: pending
+        case .ready: ready + dispatched
+        case .executing: executing
+        case .succeeded: succeeded
+        case .failed: failed
+        case .cancelled: cancelled
+        case .skipped: skipped
         }
     }
 }

@@ -57,6 +57,11 @@ package struct TappedClient: CoordinatorClient {
         try await call("graph") { try await $0.graph(graph) }
     }
 
+    package func progress(of graph: String) async throws(ClientError) -> ProgressUpdates {
+        let updates = try await call("progress") { try await $0.progress(of: graph) }
+        return await tap.tapped(updates, isFollower: false)
+    }
+
     package func operations(
         of graph: String,
         _ query: OperationQuery

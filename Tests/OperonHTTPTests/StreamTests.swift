@@ -140,6 +140,32 @@ import Testing
         }
     }
 
+    @Test func `progress comes as counts, and goes on after a cut`() async throws {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
+            try await served.client { client in
+                var updates = try await client.progress(of: "diamond").makeAsyncIterator()
+                let first = try await updates.next()?.view
+                #expect(first?.graph == (try await served.coordinator.graph("diamond")))
+                #expect(first?.repeated == [])
+                await served.tap.waitForWatchers(1)
+                await served.tap.endStreams()
+                // While nobody watches.
+                _ = try await served.coordinator.cancel(.graph("diamond"), CancelRequest())
+                let ended = try await updates.next()?.view.graph
+                #expect(ended?.status == .finished)
+                #expect(ended?.counts.cancelled == ended?.counts.total)
+                let error = await #expect(throws: ClientError.self) {
+                    _ = try await client.progress(of: "none")
+                }
+                #expect(error?.code == .notFound)
+            }
+            let lines = try await Self.lines(served, "/v1/graphs/diamond/progress", [:], 2)
+            #expect(lines.first == "event: progress")
+            #expect(lines.last?.hasPrefix(#"data: {"graph":{"cancelReason":"#) == true)
+        }
+    }
+
     @Test func `a log is followed to its end`() async throws {
         try await ServedCluster.run { (served: ServedCluster) async throws in
             let selector = OperationSelector("g/1", "a b")
@@ -164,6 +190,49 @@ import Testing
                 #expect(try await iterator.next()?.text == "three\n")
                 try await served.cluster.finish(selector)
                 #expect(try await iterator.next() == nil)
+            }
+        }
+    }
+
+    @Test func `a log that a client does not read takes no memory, and is told as a gap`()
+        async throws
+    {
+        let text = String(repeating: "x", count: 60_000)
+        let count = 512
+        let selector = OperationSelector("g", "a")
+        var options = TestCluster.Options()
+        options.holdsAll = true
+        try await TestCluster.run(options) { cluster in
+            let coordinator = cluster.client(of: "")
+            // Without a tap, which would queue everything.
+            try await TestAPI.serve(try TestAPI.configuration()) { _ in
+                coordinator
+            } _: { _, address in
+                _ = try await coordinator.submit(Submission(graph: .of("g", [("a", [])])))
+                try await cluster.join("worker", slots: 1)
+                try await cluster.wait(for: selector, .executing)
+                let url = HTTPCoordinatorClient.Configuration(url: "http://\(address)")
+                try await ServedCluster.client(url) { client in
+                    let slow = try await client.followLog(of: selector)
+                    var fast = try await coordinator.followLog(of: selector).makeAsyncIterator()
+                    var (printed, seen) = (0, 0)
+                    for _ in 0..<count {
+                        try await cluster.print(selector, text)
+                        printed += text.utf8.count + 1
+                        while seen < printed, let log = try await fast.next() {
+                            seen += log.text.utf8.count
+                        }
+                    }
+                    try await cluster.finish(selector)
+                    var (read, missed) = (0, 0)
+                    for try await log in slow {
+                        read += log.text.utf8.count
+                        missed += Int(log.missedBytes ?? 0)
+                    }
+                    #expect(read + missed == printed)
+                    // What sockets and the coordinator hold for it.
+                    #expect(read < printed / 2)
+                }
             }
         }
     }

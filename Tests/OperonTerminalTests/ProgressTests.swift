@@ -59,6 +59,59 @@ import Testing
         #expect(model.groups[group].elapsed(at: at(60)) == .seconds(4))
     }
 
+    private static func counts(
+        ready: Int = 0,
+        executing: Int = 0,
+        succeeded: Int = 0,
+        failed: Int = 0,
+        skipped: Int = 0
+    ) -> StateCounts {
+        var counts = StateCounts()
+        counts.ready = ready
+        counts.executing = executing
+        counts.succeeded = succeeded
+        counts.failed = failed
+        counts.skipped = skipped
+        return counts
+    }
+
+    @Test func `counts alone give phases, the time left and the time that a group took`() {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        // What ended before tells nothing about the speed.
+        model.counted(Self.counts(ready: 30, succeeded: 10), in: group, at: at(1))
+        #expect(model.groups[group].total == 40)
+        #expect(model.groups[group].timeLeft(at: at(2)) == nil)
+        model.counted(Self.counts(ready: 26, executing: 4, succeeded: 10), in: group, at: at(2))
+        let later = Self.counts(ready: 16, executing: 4, succeeded: 14, failed: 1, skipped: 5)
+        model.counted(later, in: group, at: at(12))
+        // 10 s for 5 operations that ran; 20 are left.
+        #expect(model.groups[group].timeLeft(at: at(12)) == .seconds(40))
+        #expect(model.groups[group][.ready] == 16)
+        #expect(model.groups[group][.failed] == 1)
+
+        model.counted(Self.counts(succeeded: 34, failed: 1, skipped: 5), in: group, at: at(20))
+        #expect(model.groups[group].timeLeft(at: at(21)) == nil)
+        #expect(model.groups[group].elapsed(at: at(60)) == .seconds(20))
+    }
+
+    @Test func `a repeated operation that is not counted any more is forgotten`() {
+        var model = ProgressModel(startedAt: at(0))
+        let views = ["r[*]", "s[*]"].map { name in
+            RepeatedProgressView(name: name, counts: Self.counts(ready: 4, executing: 2))
+        }
+        model.counted(views, at: at(1))
+        #expect(model.groups.map(\.name) == ["r[*]", "s[*]"])
+        let later = RepeatedProgressView(
+            name: "s[*]",
+            counts: Self.counts(ready: 2, executing: 2, succeeded: 2)
+        )
+        model.counted([later], at: at(3))
+        #expect(model.groups.map(\.name) == ["s[*]"])
+        // It goes on counting where it was: 2 s for 2 operations; 4 are left.
+        #expect(model.groups[0].timeLeft(at: at(5)) == .seconds(4))
+    }
+
     @Test func `a retried attempt leaves the work to be done`() {
         var model = ProgressModel(startedAt: at(0))
         let group = model.addGroup(name: "g")

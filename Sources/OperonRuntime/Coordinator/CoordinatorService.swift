@@ -64,6 +64,10 @@ package actor CoordinatorService {
     /// The readers that follow logs.
     var logListeners: [LogListener] = []
     var nextListener: UInt64 = 0
+    /// One for each graph whose progress somebody watches. Only looked up.
+    var progressFeeds: [GraphID: ProgressFeed] = [:]
+    /// The least time between two counts of a graph that somebody watches.
+    var progressPace = ProgressFeed.defaultPace
     /// The latest progress of running operations. Only looked up.
     var progress: [OperationID: ProgressReport] = [:]
     private var finished: [GraphID: Latch] = [:]

@@ -3,9 +3,9 @@ import OperonPorts
 /// The way from a client to the coordinator. What an answer tells about graphs, operations, queues
 /// and keys is on the disk, except for what `live` shows.
 struct DurableAnswers: Sendable {
-    // Private, so that an answer needs one of these functions. Two readers hold the service beyond
-    // their answer: that of events gets only events that are on the disk, and that of a log shows
-    // what no store has yet.
+    // Private, so that an answer needs one of these functions. Three readers hold the service
+    // beyond their answer: those of events and of progress get only what is on the disk, and that
+    // of a log shows what no store has yet.
     private let service: CoordinatorService
 
     init(of service: CoordinatorService) { self.service = service }

@@ -78,6 +78,16 @@ package struct LocalCoordinator: CoordinatorClient {
         }
     }
 
+    /// The reader gets only counts that are on the disk.
+    package func progress(of graph: String) async throws(ClientError) -> ProgressUpdates {
+        try await answers.live { service throws(ClientError) in
+            guard service.store != nil else {
+                throw ClientError(.unavailable, "This coordinator keeps no events.")
+            }
+            return try service.watchProgress(of: try service.find(graph))
+        }
+    }
+
     // MARK: - Operations
 
     package func operations(

@@ -5,7 +5,8 @@ import OperonPorts
 import OperonRuntime
 import OperonTerminal
 
-/// Shows the progress of a graph from pushed events, until the graph ends or Ctrl-C detaches.
+/// Shows the progress of a graph, until the graph ends or Ctrl-C detaches: on a terminal from
+/// counts, on a pipe from events.
 struct Watching: Sendable {
     private let session: ClientSession
     private let output: FileOutput
@@ -35,16 +36,67 @@ struct Watching: Sendable {
     }
 
     private func follow(_ graph: GraphView) async throws -> GraphView {
-        let screen = WatchScreen(
-            graph,
-            LinePrinter(output: output, style: style),
-            isQuiet: session.console.format != .text,
-            folds: folds
-        )
         // What only shows a run must not take processors from it.
         OwnProcess.giveWay()
-        session.news.hold()
-        async let _: Void = screen.tick(telling: session.news)
+        let id = String(graph.id)
+        switch session.console.format {
+        case .text:
+            session.news.hold()
+            let printer = LinePrinter(output: output, style: style)
+            let ended =
+                printer.overprints
+                ? try await drawCounts(of: graph, printer)
+                : try await listChanges(of: graph, printer)
+            try await conclude(ended)
+            return ended
+        case .json:
+            try await followEvents(of: id)
+            return try await session.client.graph(id)
+        case .quiet: return try await Waiting(session).end(of: id)
+        }
+    }
+
+    // MARK: - On a terminal
+
+    /// Shows the counts that the coordinator sends at a pace. Each replaces the one before, so a
+    /// lost connection loses nothing.
+    private func drawCounts(
+        of graph: GraphView,
+        _ printer: LinePrinter
+    ) async throws -> GraphView {
+        let display = Self.display(of: graph, printer)
+        let group = await display.addGroup(name: graph.name)
+        let known = GraphProgressView(graph: graph, repeated: [])
+        await display.counted(known, in: group, at: SystemClock.now())
+        async let _: Void = display.tick(telling: session.news)
+        for try await progress in try await session.client.progress(of: String(graph.id)) {
+            var view = progress.view
+            if !folds { view.repeated = [] }
+            await display.counted(view, in: group, at: SystemClock.now())
+            guard view.graph.status == .finished else { continue }
+            await display.finish(at: SystemClock.now())
+            return view.graph
+        }
+        try Task.checkCancellation()
+        throw ClientError(.unreachable, "The coordinator ended the stream of counts.")
+    }
+
+    /// A display that counts the time since the graph was submitted.
+    private static func display(of graph: GraphView, _ printer: LinePrinter) -> ProgressDisplay {
+        let age = max(.zero, SystemClock.wall() - graph.submittedAt.time)
+        return ProgressDisplay(printer: printer, startedAt: SystemClock.now() - age)
+    }
+
+    // MARK: - On a pipe
+
+    /// Prints a line for each change.
+    private func listChanges(
+        of graph: GraphView,
+        _ printer: LinePrinter
+    ) async throws -> GraphView {
+        let display = Self.display(of: graph, printer)
+        let screen = WatchScreen(graph, display, folds: folds)
+        async let _: Void = display.tick(telling: session.news)
         let id = String(graph.id)
         try await Following(session).run(graph: id) {
             // If the graph has not ended yet, an event will report its end.
@@ -58,19 +110,28 @@ struct Watching: Sendable {
                 try await list(id, screen)
                 return isOver
             case .event(let event):
-                if session.console.format == .json { try session.console.writeJSON(event) }
                 let mayEnd = await screen.happened(event)
                 return mayEnd ? try await hasEnded(id) : false
             }
         }
-        let ended = try await session.client.graph(id)
-        try await conclude(ended, screen)
-        return ended
+        await display.finish(at: SystemClock.now())
+        return try await session.client.graph(id)
+    }
+
+    /// Prints each event as JSON, and nothing else.
+    private func followEvents(of graph: String) async throws {
+        try await Following(session).run(graph: graph) {
+            try await hasEnded(graph)
+        } _: { item in
+            guard case .event(let event) = item else { return try await hasEnded(graph) }
+            try session.console.writeJSON(event)
+            let mayEnd = event.kind.known?.mayEndGraph == true
+            return mayEnd ? try await hasEnded(graph) : false
+        }
     }
 
     /// Reads the states of all operations.
     private func list(_ graph: String, _ screen: WatchScreen) async throws {
-        guard session.console.format == .text else { return }
         var query = OperationQuery()
         query.limit = Self.pageSize
         repeat {
@@ -85,9 +146,9 @@ struct Watching: Sendable {
         try await session.client.graph(graph).status == .finished
     }
 
-    private func conclude(_ graph: GraphView, _ screen: WatchScreen) async throws {
-        guard session.console.format == .text else { return }
-        await screen.finish()
+    // MARK: - At the end
+
+    private func conclude(_ graph: GraphView) async throws {
         var query = OperationQuery()
         query.outcome = .failed
         query.limit = Self.failuresMax
@@ -102,13 +163,24 @@ struct Watching: Sendable {
     }
 }
 
-/// Shows the progress of one graph.
+extension ProgressDisplay {
+    /// Updates the display regularly, because elapsed times change without news of the graph.
+    fileprivate func tick(telling news: LinkNews) async {
+        while !Task.isCancelled {
+            do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
+            let sentences = news.take()
+            if !sentences.isEmpty { print(sentences, at: SystemClock.now()) }
+            tick(at: SystemClock.now())
+        }
+    }
+}
+
+/// Shows the progress of one graph where each change has a line.
 actor WatchScreen {
     private let display: ProgressDisplay
     private var progress = GraphProgress()
     private let name: String
     private var group: Int?
-    private let isQuiet: Bool
     private let folds: Bool
     private var folding = ElementFolding()
     /// The number of the repeated operation of which each listed operation is an element.
@@ -116,16 +188,10 @@ actor WatchScreen {
     /// The same for operations that were added since. Only looked up.
     private var added: [Int: Int] = [:]
 
-    init(_ graph: GraphView, _ printer: LinePrinter, isQuiet: Bool, folds: Bool) {
+    init(_ graph: GraphView, _ display: ProgressDisplay, folds: Bool) {
         name = graph.name
+        self.display = display
         self.folds = folds
-        self.isQuiet = isQuiet
-        let age = max(.zero, SystemClock.wall() - graph.submittedAt.time)
-        display = ProgressDisplay(
-            printer: printer,
-            startedAt: SystemClock.now() - age,
-            isQuiet: isQuiet
-        )
     }
 
     private func groupIndex() async -> Int {
@@ -193,8 +259,7 @@ actor WatchScreen {
     func happened(_ event: EventView) async -> Bool {
         if let change = progress.apply(event) {
             await show([change], areNews: true)
-            // Without a list, the other operations are unknown, and an event reports the end.
-            return !isQuiet && change.new.isFinished && progress.unfinishedCount == 0
+            return change.new.isFinished && progress.unfinishedCount == 0
         }
         return event.kind.known?.mayEndGraph == true
     }
@@ -229,18 +294,4 @@ actor WatchScreen {
         }
         await display.operationsMoved(moves, in: group, at: SystemClock.now())
     }
-
-    /// Updates the display regularly, because elapsed times change without events.
-    func tick(telling news: LinkNews) async {
-        while !Task.isCancelled {
-            do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
-            let sentences = news.take()
-            if !sentences.isEmpty, !isQuiet {
-                await display.print(sentences, at: SystemClock.now())
-            }
-            await display.tick(at: SystemClock.now())
-        }
-    }
-
-    func finish() async { await display.finish(at: SystemClock.now()) }
 }

@@ -57,7 +57,8 @@ struct Waiting: Sendable {
         return ended.exitCode ?? ExitStatus.success
     }
 
-    private func end(of graph: String) async throws -> GraphView {
+    /// The graph, when it has finished.
+    func end(of graph: String) async throws -> GraphView {
         OwnProcess.giveWay()
         // The coordinator sends nothing of what happens before the end.
         let ends = Set(ClusterEvent.Kind.allCases.filter(\.mayEndGraph))

@@ -1,0 +1,175 @@
+import NIOConcurrencyHelpers
+import OperonModel
+import OperonPorts
+
+/// Counts the operations of one graph at a pace, once for all who watch the graph.
+///
+/// Its task runs while somebody watches. Of the service's time it takes two short calls per count,
+/// and one more for each `sliceOperations` elements of repeated operations.
+final class ProgressFeed: Sendable {
+    /// The least time between two counts: people cannot follow more.
+    static let defaultPace = Duration.milliseconds(250)
+    /// Counting elements takes at most this part of the service's time, one in so many: of a graph
+    /// with millions of them, counts come less often.
+    private static let timePart = 100
+    /// The most elements that are counted in one call of the service, which decides nothing
+    /// meanwhile.
+    static let sliceOperations = 16_384
+
+    private struct State {
+        /// The order does not matter: each is another reader.
+        var readers: [UInt64: ProgressUpdates.Continuation] = [:]
+        var nextReader: UInt64 = 0
+        var latest: SharedProgress?
+        var isOver = false
+        var task: Task<Void, Never>?
+    }
+
+    let graph: GraphID
+    private let service: CoordinatorService
+    private let pace: Duration
+    private let state = NIOLockedValueBox(State())
+
+    init(of graph: GraphID, by service: CoordinatorService, pace: Duration) {
+        self.graph = graph
+        self.service = service
+        self.pace = pace
+    }
+
+    /// Adds a reader, who gets the latest progress first. What a reader does not read in time is
+    /// replaced by what is newer. `nil`: the feed is over, because nobody watched any more.
+    func join() -> ProgressUpdates? {
+        let (updates, continuation) = ProgressUpdates.makeStream(
+            bufferingPolicy: .bufferingNewest(1)
+        )
+        let reader: UInt64? = state.withLockedValue { state in
+            guard !state.isOver else { return nil }
+            state.nextReader += 1
+            state.readers[state.nextReader] = continuation
+            if let latest = state.latest { continuation.yield(latest) }
+            if state.task == nil { state.task = Task { await run() } }
+            return state.nextReader
+        }
+        guard let reader else { return nil }
+        continuation.onTermination = { [weak self] _ in self?.leave(reader) }
+        return updates
+    }
+
+    private func leave(_ reader: UInt64) {
+        let task = state.withLockedValue { state -> Task<Void, Never>? in
+            state.readers[reader] = nil
+            guard state.readers.isEmpty else { return nil }
+            state.isOver = true
+            return state.task
+        }
+        task?.cancel()
+    }
+
+    private func run() async {
+        var elements = RepeatedElements()
+        while !Task.isCancelled {
+            // Taken first: what is decided while it counts is counted the next time.
+            let newest = await service.lastEvent
+            guard let (progress, took) = await count(&elements),
+                await service.untilDurable()
+            else { break }
+            publish(progress)
+            let pause = max(pace, took * Self.timePart)
+            if progress.graph.counts.unfinished > 0 {
+                // The end of a graph is shown at once.
+                await service.waitUntilDecided(graph, within: pause)
+            } else {
+                try? await Task.sleep(for: pause)
+            }
+            guard await service.waitForEvents(after: newest) > newest else { break }
+        }
+        await service.forget(self)
+        let readers = state.withLockedValue { state in
+            state.isOver = true
+            defer { state.readers = [:] }
+            return state.readers
+        }
+        for reader in readers.values { reader.finish() }
+    }
+
+    private func publish(_ progress: GraphProgressView) {
+        state.withLockedValue { state in
+            guard state.latest?.view != progress else { return }
+            let latest = SharedProgress(progress)
+            state.latest = latest
+            for reader in state.readers.values { reader.yield(latest) }
+        }
+    }
+
+    /// The progress, and the time that counting elements took of the service. `nil`: the graph was
+    /// dropped, or the service has ended.
+    private func count(
+        _ elements: inout RepeatedElements
+    ) async -> (progress: GraphProgressView, took: Duration)? {
+        // The whole graph first, so that of a finished graph all elements are counted as finished.
+        guard let (view, operationCount) = await service.counted(graph) else { return nil }
+        if operationCount > elements.operationCount {
+            // Held for a short time only: meanwhile, an addition would copy it.
+            guard let operations = await service.keptOperations(of: graph) else { return nil }
+            elements.add(operations)
+        }
+        var took = Duration.zero
+        var counts = Array(repeating: StateCounts(), count: elements.names.count)
+        for slice in elements.slices {
+            guard let found = await service.counted(graph, slice.map(\.indices)) else { return nil }
+            took += found.took
+            for (piece, more) in zip(slice, found.counts) { counts[piece.number].add(more) }
+        }
+        var progress = GraphProgressView(graph: view, repeated: [])
+        for (name, counts) in zip(elements.names, counts)
+        where RepeatedProgressView.isShown(counts) {
+            progress.repeated.append(RepeatedProgressView(name: name, counts: counts))
+            if progress.repeated.count == GraphProgressView.repeatedMax { break }
+        }
+        return (progress, took)
+    }
+}
+
+/// Where the elements of a graph's repeated operations are.
+struct RepeatedElements: Sendable {
+    /// Some elements of one repeated operation.
+    struct Piece: Hashable, Sendable {
+        /// The number of the repeated operation.
+        let number: Int
+        let indices: Range<UInt32>
+    }
+
+    private var folding = ElementFolding()
+    /// The names of the repeated operations.
+    private(set) var names: [String] = []
+    /// All elements. Each slice has at most `ProgressFeed.sliceOperations` of them.
+    private(set) var slices: [[Piece]] = []
+
+    /// How many operations of the graph were looked at.
+    var operationCount: Int { folding.count }
+
+    /// Looks at the operations that were added since the last call.
+    mutating func add(_ operations: KeptOperations) {
+        for index in folding.count..<max(folding.count, operations.count) {
+            folding.add(operations.name(of: index), kind: operations[index].work.kind)
+        }
+        names = folding.groups.map(\.title)
+        slices = []
+        var room = 0
+        for (number, group) in folding.groups.enumerated() {
+            for var indices in group.indices {
+                while !indices.isEmpty {
+                    if room == 0 {
+                        slices.append([])
+                        room = ProgressFeed.sliceOperations
+                    }
+                    let some = indices.prefix(room)
+                    let piece = UInt32(some.lowerBound)..<UInt32(some.upperBound)
+                    slices[slices.count - 1].append(Piece(number: number, indices: piece))
+                    room -= some.count
+                    indices = some.upperBound..<indices.upperBound
+                }
+            }
+        }
+    }
+}
