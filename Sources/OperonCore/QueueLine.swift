@@ -20,7 +20,8 @@ struct QueueTurn: Comparable, Sendable {
 ///
 /// Queues whose operations find room at the same workers stand in one group. If no worker has room
 /// for the first queue of a group, there is none for its others, and nobody looks at them. So an
-/// event costs O(groups + log queues), however many queues have something to run.
+/// event costs O(groups + log queues) and what it costs to look for room, however many queues have
+/// something to run. Queues that are unlike others are looked at one by one.
 struct QueueLine: Sendable {
     /// What an operation takes of its worker, besides its queue.
     struct Need: Hashable, Sendable {
@@ -40,14 +41,14 @@ struct QueueLine: Sendable {
     struct GroupKey: Hashable, Sendable {
         /// What is ready in the queue. Never iterated.
         let needs: Set<Need>
-        /// The workers that serve it; empty: all workers serve all queues.
+        /// The workers that serve it; empty: all workers, or none.
         let workers: [Int]
     }
 
     private struct Group: Sendable {
         /// `nil`: room for one queue says nothing about the others.
         let key: GroupKey?
-        /// How many queues belong to it, in line or not.
+        /// How many queues belong to it, in line or not. Of those unlike others, this is not known.
         var members = 0
         /// Those in line.
         var queues = IndexedHeap<QueueTurn>()
@@ -72,9 +73,9 @@ struct QueueLine: Sendable {
     /// Queues that found no room in this admission, which says nothing about others.
     private var passed: [Int] = []
 
-    /// When queues without a token will have one, with entries that are out of date.
+    /// When queues without a token will have one. Some entries are out of date.
     private var tokens = Heap<TokenTurn>()
-    /// The entry of a queue that is not. Only looked up.
+    /// The time in the entry of each queue that is not out of date. Only looked up.
     private var tokenTimes: [Int: Timestamp] = [:]
 
     /// The queue that is served next.
@@ -215,8 +216,11 @@ struct QueueLine: Sendable {
 
     func violatedInvariant() -> String? {
         guard blocked.isEmpty, passed.isEmpty else { return "an admission left queues aside" }
-        let first = groups.compactMap { $0.queues.min?.key }.min()
-        guard order.min?.key == first else { return "the queue to be served next is another one" }
+        let ordered = order.entries.sorted { $0.number < $1.number }
+        let waiting = groups.indices.filter { !groups[$0].queues.isEmpty }
+        guard ordered.map(\.number) == waiting,
+            ordered.allSatisfy({ groups[$0.number].queues.min?.key == $0.key })
+        else { return "a group of queues is in line at a place that is not its own" }
         let unused = groups.indices.dropFirst().filter { groups[$0].members == 0 }
         guard unused == free.sorted(), numbers.count == groups.count - 1 - free.count else {
             return "groups \(free) of queues are listed as free, and \(unused) are"

@@ -104,7 +104,8 @@ extension Scheduler {
         }
     }
 
-    /// Nothing is armed while no worker has room: the next operation that ends wakes the scheduler.
+    /// Nothing is armed while no worker has room, or the queue may start nothing anyway: the next
+    /// operation that ends wakes the scheduler.
     private func isRateArmed(
         _ scope: RateScope,
         at next: Timestamp,
@@ -113,12 +114,14 @@ extension Scheduler {
         let armed = deadlines.unordered.contains {
             if case .rate(scope) = $0.kind { $0.time == next } else { false }
         }
+        let queue = graphs.queue(of: operation)
+        let isNext = if case .queue = scope { hasPlace(queue) } else { true }
         let isNeeded =
             isConnected && workers.indices.contains(where: mayHaveRoom)
             || graphs.rule(of: operation).isExternal
         // What is not in its lane is looked at again when it comes back there.
         return next > lastEventAt
-            && (armed || !isNeeded || isLeaving || !isEnqueued(operation))
+            && (armed || !isNeeded || !isNext || isLeaving || !isEnqueued(operation))
     }
 
     private func isTrueOfDemand(_ reason: Reason, of operation: OperationID) -> Bool {

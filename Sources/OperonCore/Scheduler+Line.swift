@@ -60,8 +60,8 @@ extension Scheduler {
             }
             needs.append(QueueLine.Need(lane))
         }
-        let isSelective = workers.contains { !$0.queueSet.isEmpty }
-        let serving = workers.indices.filter { isSelective && workers[$0].servesQueue[queue] }
+        guard areWorkersSelective else { return QueueLine.GroupKey(needs: Set(needs), workers: []) }
+        let serving = workers.indices.filter { workers[$0].servesQueue[queue] }
         return QueueLine.GroupKey(needs: Set(needs), workers: serving)
     }
 
@@ -71,6 +71,9 @@ extension Scheduler {
     func violatedInvariantOfLine() -> String? {
         var standing: [Int: (turn: QueueTurn, key: QueueLine.GroupKey?)] = [:]
         for one in line.standing { standing[one.turn.queue] = one }
+        guard areWorkersSelective == workers.contains(where: { !$0.queueSet.isEmpty }) else {
+            return "it is not known whether workers serve only some queues"
+        }
         for queue in queues.indices where !queues.isChanged(queue) && !ready.isChanged(queue) {
             let name = "queue “\(queues[queue].name)”"
             guard hasPlace(queue) else {

@@ -76,8 +76,10 @@ extension Scheduler {
     mutating func learnNames(of worker: Int) {
         let names = Set(workers[worker].queueNames)
         workers[worker].queueSet = names
+        let wereSelective = areWorkersSelective
+        areWorkersSelective = workers.contains { !$0.queueSet.isEmpty }
+        if areWorkersSelective || wereSelective { ready.regroupAll() }
         workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
-        ready.regroupAll()
         let kindNames = Set(workers[worker].kindNames)
         workers[worker].kindSet = kindNames
         let runsAny = workers[worker].runsAnyKind

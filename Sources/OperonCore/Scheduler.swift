@@ -24,6 +24,8 @@ package struct Scheduler: Sendable {
 
     var workers: [WorkerState] = []
     var workerNumbers: [Incarnation: Int] = [:]
+    /// Some worker serves only queues that it names.
+    var areWorkersSelective = false
     var isConnected = false
     var connectedAt = Timestamp.zero
     var isLeaving = false

@@ -17,7 +17,8 @@ package protocol CoordinatorClient: Sendable {
     func graphs(_ query: GraphQuery) async throws(ClientError) -> GraphPage
     func graph(_ graph: String) async throws(ClientError) -> GraphView
     /// The progress of a graph: as it is, and from then on at a pace whenever it has changed. The
-    /// end of the graph comes at once; the stream goes on after it.
+    /// end of the last operation comes at once; the stream goes on after it. The first value is the
+    /// last one of other readers, if there are any, and may be from before a retry.
     func progress(of graph: String) async throws(ClientError) -> ProgressUpdates
     /// In the order of submission.
     func operations(

@@ -96,7 +96,7 @@ package struct ProgressModel: Hashable, Sendable {
 
     /// Counts all groups anew, and removes those that are not named.
     package mutating func counted(_ named: [RepeatedProgressView], at now: Timestamp) {
-        groups = named.map { view in
+        groups = named.prefix(GraphProgressView.repeatedMax).map { view in
             var group =
                 groups.first { $0.name == view.name }
                 ?? ProgressGroup(name: view.name, startedAt: startedAt)
@@ -163,17 +163,21 @@ package struct ProgressGroup: Hashable, Sendable {
         if !phase.isFinished { workLeft += work }
     }
 
+    /// The most operations in a phase that are shown. No graph has more, but a count that came over
+    /// the network may be any number.
+    private static let countMax = Int(UInt32.max)
+
     mutating func counted(_ new: StateCounts, at now: Timestamp) {
         let isFirst = total == 0
         let (finished, ran) = (finished, self[.succeeded] + self[.failed])
-        counts = ProgressPhase.allCases.map { new[$0] }
-        workLeft = Double(new.unfinished)
+        counts = ProgressPhase.allCases.map { min(max(0, new[$0]), Self.countMax) }
+        workLeft = Double(total - self.finished)
         // What ended before the first count tells nothing about the speed.
         guard !isFirst else { return }
         let more = self[.succeeded] + self[.failed] - ran
         if firstStart == nil, new.executing > 0 || more > 0 { firstStart = now }
         workDone += Double(max(0, more))
-        if new.finished > finished { lastFinish = now }
+        if self.finished > finished { lastFinish = now }
     }
 
     mutating func moved(
@@ -205,7 +209,7 @@ extension StateCounts {
     fileprivate subscript(phase: ProgressPhase) -> Int {
         switch phase {
         case .pending: pending
-        case .ready: ready + dispatched
+        case .ready: ready.addingReportingOverflow(dispatched).partialValue
         case .executing: executing
         case .succeeded: succeeded
         case .failed: failed

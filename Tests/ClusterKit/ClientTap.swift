@@ -25,6 +25,8 @@ package actor ClientTap {
 
     private var failures: [String: [ClientError]] = [:]
     private var held: [String: Latch] = [:]
+    /// How many calls of each name have their answer.
+    private var answers: [String: Int] = [:]
     private var readers: [Int: Reader] = [:]
     private var streamCount = 0
     private var copy: (bytes: [UInt8], isWhole: Bool)?
@@ -77,6 +79,12 @@ package actor ClientTap {
         await wait { tap in tap.readers.values.count(where: \.isFollower) == count }
     }
 
+    /// Returns when so many of these calls have been answered: what happens from then on is in none
+    /// of the answers.
+    package func waitForAnswers(_ name: String, _ count: Int) async {
+        await wait { tap in tap.answers[name, default: 0] >= count }
+    }
+
     /// Returns when there were so many calls of this name.
     package func waitForCalls(_ name: String, _ count: Int) async {
         await wait { tap in tap.calls.count { $0.name == name } >= count }
@@ -105,7 +113,11 @@ package actor ClientTap {
         }
     }
 
-    func end(_ call: String) async { await held[call]?.wait() }
+    func end(_ call: String) async {
+        answers[call, default: 0] += 1
+        changes.note()
+        await held[call]?.wait()
+    }
 
     func rewritten<Answer>(_ answer: Answer) throws -> Answer {
         guard let alias else { return answer }

@@ -18,7 +18,7 @@ import Testing
             try await server.join("worker", slots: 1)
             try await server.wait(for: "0/split", .executing)
             let watch = try server.start("watch wordcount")
-            await server.tap.waitForCalls("operations", 1)
+            await server.tap.waitForAnswers("operations", 1)
             try await server.finish("0/split")
             try await watch.says("running count-b\n")
             clock.advance(by: .seconds(2))

@@ -37,6 +37,22 @@ struct RateTests {
         #expect(bench.granted.count == 5)
     }
 
+    @Test func `a queue without a token and without a place needs no timer`() throws {
+        var bench = SchedulerBench()
+        bench.join(slots: 2)
+        var settings = queue(StartRate(1, burst: 1))
+        settings[0].maxConcurrentOperationCount = 1
+        try bench.submit(operations(2), queues: settings)
+        #expect(bench.granted == ["0"])
+        #expect(bench.scheduler.violatedExplanation() == nil)
+        bench.start("0")
+        // The token has come back, and the place not.
+        bench.advance(by: .seconds(1))
+        #expect(bench.granted == ["0"])
+        bench.finish("0")
+        #expect(bench.granted == ["0", "1"])
+    }
+
     @Test func `external operations start at the rate without any worker`() throws {
         var bench = SchedulerBench()
         let external = (0..<3).map { index in

@@ -197,6 +197,15 @@ struct WorkTests {
         bench.scheduler.checkInvariants()
     }
 
+    @Test func `a worker that joins costs the queues with work nothing`() throws {
+        var bench = bench()
+        bench.join(kinds: ["Blur"])
+        try bench.submit(spread(300))
+        #expect(visits(&bench) { $0.join(kinds: ["Blur"]) } < 20)
+        #expect(bench.scheduler.state(of: bench.id("n1")) == .dispatched)
+        bench.scheduler.checkInvariants()
+    }
+
     @Test func `queues without room do not hold up one that needs less of it`() throws {
         var bench = bench(Scheduler.Configuration())
         bench.join(slots: 2, kinds: ["Blur", Work.nothingKind])

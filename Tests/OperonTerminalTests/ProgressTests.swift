@@ -95,6 +95,22 @@ import Testing
         #expect(model.groups[group].elapsed(at: at(60)) == .seconds(20))
     }
 
+    @Test(arguments: [
+        (counts(ready: -5, succeeded: 10), 10), (counts(ready: .max, executing: .max), 0),
+        (counts(succeeded: .min, failed: 1), 1),
+    ])
+    func `counts that no graph can have are shown as some that one can`(
+        _ counts: StateCounts,
+        finished: Int
+    ) {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        model.counted(counts, in: group, at: at(1))
+        model.counted(counts, in: group, at: at(2))
+        #expect(model.groups[group].finished == finished)
+        #expect((0...1).contains(model.groups[group].fraction))
+    }
+
     @Test func `a repeated operation that is not counted any more is forgotten`() {
         var model = ProgressModel(startedAt: at(0))
         let views = ["r[*]", "s[*]"].map { name in

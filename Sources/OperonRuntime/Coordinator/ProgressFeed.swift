@@ -151,6 +151,8 @@ struct RepeatedElements: Sendable {
     /// Looks at the operations that were added since the last call.
     mutating func add(_ operations: KeptOperations) {
         for index in folding.count..<max(folding.count, operations.count) {
+            // Nobody watches any more, and reading a stored description takes some microseconds.
+            if index % ProgressFeed.sliceOperations == 0, Task.isCancelled { return }
             folding.add(operations.name(of: index), kind: operations[index].work.kind)
         }
         names = folding.groups.map(\.title)

@@ -74,8 +74,11 @@ struct Watching: Sendable {
             if !folds { view.repeated = [] }
             await display.counted(view, in: group, at: SystemClock.now())
             guard view.graph.status == .finished else { continue }
-            await display.finish(at: SystemClock.now())
-            return view.graph
+            // The first counts may be from before a retry, if others watch the graph, too.
+            let ended = try await session.client.graph(String(graph.id))
+            guard ended.status == .finished else { continue }
+            await finish(display)
+            return ended
         }
         try Task.checkCancellation()
         throw ClientError(.unreachable, "The coordinator ended the stream of counts.")
@@ -85,6 +88,13 @@ struct Watching: Sendable {
     private static func display(of graph: GraphView, _ printer: LinePrinter) -> ProgressDisplay {
         let age = max(.zero, SystemClock.wall() - graph.submittedAt.time)
         return ProgressDisplay(printer: printer, startedAt: SystemClock.now() - age)
+    }
+
+    /// Shows the end, after the news that came just before it.
+    private func finish(_ display: ProgressDisplay) async {
+        let sentences = session.news.take()
+        if !sentences.isEmpty { await display.print(sentences, at: SystemClock.now()) }
+        await display.finish(at: SystemClock.now())
     }
 
     // MARK: - On a pipe
@@ -114,7 +124,7 @@ struct Watching: Sendable {
                 return mayEnd ? try await hasEnded(id) : false
             }
         }
-        await display.finish(at: SystemClock.now())
+        await finish(display)
         return try await session.client.graph(id)
     }
 
