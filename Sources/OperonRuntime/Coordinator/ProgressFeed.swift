@@ -79,6 +79,7 @@ final class ProgressFeed: Sendable {
                 // The end of a graph is shown at once.
                 await service.waitUntilDecided(graph, within: pause)
             } else {
+                // If nobody watches any more, the wait that follows ends at once.
                 try? await Task.sleep(for: pause)
             }
             guard await service.waitForEvents(after: newest) > newest else { break }
