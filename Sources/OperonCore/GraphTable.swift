@@ -99,6 +99,14 @@ extension GraphTable {
         }
     }
 
+    /// Its policy, in place: `policy(of:)` copies it.
+    subscript(policy operation: OperationID) -> OperationPolicy {
+        @inline(__always) _read {
+            let place = self[operation.graph].compiled.policy[Int(operation.index)]
+            yield self[operation.graph].compiled.policies[Int(place)]
+        }
+    }
+
     /// Changes an operation's state: see `OperationTable.move`.
     @inline(__always) mutating func move(_ operation: OperationID, to next: OperationState) {
         self[operation.graph].operations.move(operation.index, to: next)

@@ -66,7 +66,10 @@ extension Scheduler {
 
     /// Whether some worker may have room, or some ready operation needs none.
     var mayStartSomething: Bool {
-        if isConnected, workers.indices.contains(where: mayHaveRoom) { return true }
+        // A method that is passed as a closure would copy the scheduler.
+        if isConnected {
+            for worker in workers.indices where mayHaveRoom(worker) { return true }
+        }
         return ready.external.contains { !ready[$0].heap.isEmpty && mayServe(ready[$0].queue) }
     }
 

@@ -125,12 +125,12 @@ extension Scheduler {
 
     /// The delay of an operation that its dependencies have released; `nil`: none.
     private func delay(ofRelease operation: OperationID, at now: Moment) -> Delay? {
-        let graph = graphs[operation.graph]
-        let policy = graph.policy(operation.index)
-        let pause = policy.delay ?? .zero
+        // Each use reads one property in place: a local graph or policy would be a copy.
+        let pause = graphs[policy: operation].delay ?? .zero
         // An operation that had an attempt has waited for its date. A date that has passed stays
         // passed.
-        var date = graph.operations.ordinal[operation.index] == 0 ? policy.notBefore : nil
+        var date = graphs[operation.graph].operations.ordinal[operation.index] == 0
+            ? graphs[policy: operation].notBefore : nil
         if let notBefore = date, notBefore <= now.wall { date = nil }
         guard pause > .zero || date != nil else { return nil }
         let end = now.wall + pause

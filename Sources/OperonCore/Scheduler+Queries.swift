@@ -26,6 +26,16 @@ extension Scheduler {
         exists(operation) && graphs[operation.graph].upToDate.contains(operation.index)
     }
 
+    /// The operations that succeeded without a process according to these records. One call for all
+    /// of them: a call from an actor that has the scheduler may copy it.
+    package func upToDate(in records: [StoreRecord]) -> Set<OperationID> {
+        var found: Set<OperationID> = []
+        for case .finished(let operation, .succeeded) in records where isUpToDate(operation) {
+            found.insert(operation)
+        }
+        return found
+    }
+
     /// Whether more than its outcome is kept.
     package func isKept(_ operation: OperationID) -> Bool { exists(operation) }
 

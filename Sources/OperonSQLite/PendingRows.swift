@@ -42,6 +42,21 @@ struct PendingRows {
         dependencyChanges += changes.dependencyChanges
     }
 
+    /// Removes everything and keeps the memory, because as much comes again: at most the rows of
+    /// `rowsMax` and of one commit, or of one part of a large commit.
+    mutating func removeAll() {
+        graphs.removeAll(keepingCapacity: true)
+        operations.removeAll(keepingCapacity: true)
+        attempts.removeAll(keepingCapacity: true)
+        resumed.removeAll(keepingCapacity: true)
+        open.removeAll(keepingCapacity: true)
+        queues.removeAll(keepingCapacity: true)
+        keys.removeAll(keepingCapacity: true)
+        rates.removeAll(keepingCapacity: true)
+        triggers.removeAll(keepingCapacity: true)
+        dependencyChanges.removeAll(keepingCapacity: true)
+    }
+
     mutating func noteEnded(_ attempt: StoreChanges.Attempt) {
         attempts[attempt.attempt.id] = attempt
     }

@@ -297,7 +297,7 @@ final class StoreTables {
         for id in pending.open {
             if open[id] == nil { openRows.remove(id) } else { openRows.insert(id) }
         }
-        pending = PendingRows()
+        pending.removeAll()
         projected = lastJournal
         projectionDueAt = pendingRowsMax
     }

@@ -117,10 +117,11 @@ extension CoordinatorService {
                 logger.error("event not kept", metadata: ["reason": "\(error)"])
             }
         }
+        let upToDate = scheduler.upToDate(in: effects.records)
         for record in effects.records {
             guard var event = ClusterEvent(record, at: now.wall) else { continue }
             if case .finished(let operation, .succeeded) = record {
-                event.isUpToDate = scheduler.isUpToDate(operation)
+                event.isUpToDate = upToDate.contains(operation)
             }
             keepEvent(event)
         }

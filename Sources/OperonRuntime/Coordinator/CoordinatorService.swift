@@ -423,9 +423,11 @@ package actor CoordinatorService {
         guard !notices.isEmpty else { return }
         observer(notices, now)
         let isLogged = logger.logLevel <= .info
-        // Taken out for the loop, so that each change is one in place.
+        // Taken out for the loop, so that each change is one in place and nothing is copied each
+        // time.
         var granted = grantedAt
         grantedAt = [:]
+        let meters = meters
         for notice in notices {
             meters?.note(notice, at: now, grantedAt: &granted)
             if isLogged { report(notice) }
