@@ -120,8 +120,8 @@ void operon_process_print_lines(void) {
 
 void operon_process_bound_free_memory(void) {
 #ifdef __GLIBC__
-    (void)mallopt(M_MMAP_THRESHOLD, 256 * 1024);
-    (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    (void)mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
 #endif
 }
 

@@ -223,8 +223,9 @@ char **operon_process_environment(void);
 /// Hands on what is printed with every line, also into a pipe: what comes before a crash is seen.
 void operon_process_print_lines(void);
 
-/// From here on large blocks (256 KiB and more) return to the system when they are freed, and the
-/// allocator keeps at most 1 MiB at the end of each arena. By default glibc raises both bounds with
+/// From here on large blocks (1 MiB and more) return to the system when they are freed, and the
+/// allocator keeps at most 8 MiB at the end of each arena, which is more than a commit takes: less
+/// would be taken from the system anew for each commit. By default glibc raises both bounds with
 /// the blocks that are freed, to 32 and 64 MiB (mallopt(3), M_MMAP_THRESHOLD).
 void operon_process_bound_free_memory(void);
 
