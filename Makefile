@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check benchmark format lint up package down
+.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check benchmark benchmark-peers format lint up package down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,6 +35,9 @@ check: ## everything that continuous integration checks
 
 benchmark: ## measure against the floors of docs/PERFORMANCE.md
 	@scripts/benchmark
+
+benchmark-peers: ## measure beside other systems, such as Celery and Ray
+	@scripts/benchmark-peers
 
 format: ## format the Swift files
 	@scripts/format

@@ -98,10 +98,14 @@ def frame(title, subtitle, series, height):
 
 
 def grid(axis, bottom, label):
+    last = -math.inf
     for tick in axis.ticks:
         x = axis.x(tick)
         yield f'<path class="grid" d="M{x:.1f} {TOP - 6}V{bottom}"/>'
-        yield text(x, bottom + 18, label(tick), "small faint", "middle")
+        # No text over another one.
+        if x > last + 36:
+            yield text(x, bottom + 18, label(tick), "small faint", "middle")
+            last = x
 
 
 def mark(axis, index, value, y, label):

@@ -52,6 +52,13 @@ class Figures:
         values = self.values.get((system, workload), {}).values()
         return spread(values) if values else None
 
+    def elapsed_of(self, system):
+        """The same of the whole command, for each of many independent operations."""
+        values = [one["elapsed"] / one["operations"] * 1e6 for one in self.lines
+                  if one["system"] == system and one["workload"] == "independent"
+                  and "elapsed" in one]
+        return spread(values) if values else None
+
     def ratios(self, system, workload):
         """The same of the ratios to the reference, each of one round."""
         reference = REFERENCES[SYSTEMS[system].kind]
@@ -68,7 +75,7 @@ class Figures:
                 words = one["failed"].replace("`", "'").replace("\n", " ")
                 key = (one["system"], words)
                 found.setdefault(key, []).append(one["workload"].removeprefix("recorded:"))
-        return [f"{title(system)}, {', '.join(dict.fromkeys(names))} ({len(names)} times): "
+        return [f"{title(system)}, {', '.join(dict.fromkeys(names))}, {len(names)} runs in all: "
                 f"`{words}`" for (system, words), names in found.items()]
 
 
@@ -78,7 +85,7 @@ def spread(values):
 
 def title(system):
     entry = SYSTEMS[system]
-    is_both = entry.module in ("operon",) and entry.kind == "process"
+    is_both = entry.module == "operon" and entry.kind == "process"
     return f"{entry.title}, processes" if is_both else entry.title
 
 
@@ -159,21 +166,18 @@ def describe(figures):
     versions = {SYSTEMS[one["system"]].title: one["version"] for one in figures.lines
                 if one.get("version")}
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    yield (f"Medians of {figures.rounds} rounds, with the lowest and the highest in brackets. A ratio is "
-           "the median of the ratios of the rounds.")
-    yield (f"The machine has {os.cpu_count()} processors, {system_name()}, {broker_version()} and Python "
-           f"{platform.python_version()}. The load average was {min(loads):.1f} to "
-           f"{max(loads):.1f}, with what was measured.")
+    many = figures.rounds > 1
+    yield ("Medians of {} rounds, with the lowest and the highest in brackets. A ratio is the median "
+           "of the ratios of the rounds.".format(figures.rounds) if many else "One round.")
+    yield (f"The machine has {os.cpu_count()} processors, {system_name()}, {broker_version()} and "
+           f"Python {platform.python_version()}. The load average was {min(loads):.1f} to "
+           f"{max(loads):.1f}, including the measured processes.")
     if named:
         yield f"Versions: {named}."
-    for system in ("operon", "operon-processes"):
-        elapsed = [one["elapsed"] / one["operations"] * 1e6 for one in figures.lines
-                   if one["system"] == system and one["workload"] == "independent"
-                   and "elapsed" in one]
-        if elapsed:
-            yield (f"By the time of the whole command `operon run` over RabbitMQ, from its start to "
-                   f"its end, one of the independent {KINDS[SYSTEMS[system].kind].lower()} takes "
-                   f"{cell(spread(elapsed))} µs.")
+    elapsed = [cell(figures.elapsed_of(one)) for one in REFERENCES.values()]
+    yield (f"The whole command `operon run` over RabbitMQ, from its start to its end, takes "
+           f"{elapsed[0]} µs for each of the independent functions, and {elapsed[1]} µs for each "
+           "of the independent processes.")
     failures = figures.failures()
     yield "These failed:" if failures else "No run failed."
     yield from (f"\n- {one}" for one in failures)
@@ -219,8 +223,7 @@ def wrapped(sentences, columns=116):
 
 
 def microseconds(value):
-    return f"{number(value)} µs".replace(".00", "") if value < 1_000 \
-        else f"{value / 1_000:.3g} ms"
+    return f"{value:.3g} µs" if value < 1_000 else f"{value / 1_000:.3g} ms"
 
 
 def cost_plot(figures):

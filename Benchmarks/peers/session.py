@@ -118,7 +118,7 @@ class Session:
 
 
 def isolate():
-    """Moves this process into a network namespace that has a loopback interface and nothing else."""
+    """Moves this process into a network namespace with nothing but a loopback interface."""
     user, group = os.getuid(), os.getgid()
     new_user, new_network = (0 if user == 0 else 0x10000000), 0x40000000
     libc = ctypes.CDLL(None, use_errno=True)

@@ -49,7 +49,7 @@ LOCAL = {"local": True}
 
 SYSTEMS = {
     "pipe-floor": Entry(
-        "AMQP floor, no coordinator", "floors", "function", 20_000, 2_000, True),
+        "AMQP floor", "floors", "function", 20_000, 2_000, True),
     "operon": Entry("Operon over RabbitMQ", "operon", "function", 20_000, 1_000),
     "operon-local": Entry(
         "Operon in one process", "operon", "function", 20_000, 1_000, options=LOCAL),
@@ -59,7 +59,7 @@ SYSTEMS = {
     "ray": Entry("Ray", "ray", "function", 2_000, 300, package="ray", is_isolated=True),
     "parsl": Entry("Parsl", "parsl", "function", 1_000, 300, package="parsl"),
     "spawn-floor": Entry(
-        "spawn floor, no coordinator", "floors", "process", 2_000, 0, True,
+        "Spawn floor", "floors", "process", 2_000, 0, True,
         options={"spawn": True}),
     "operon-processes": Entry(
         "Operon over RabbitMQ", "operon", "process", 1_000, 300, options=PROCESSES),
