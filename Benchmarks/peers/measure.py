@@ -50,8 +50,10 @@ def run_session(name, slots, names, options, round_number):
     with (work / "errors").open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
                                    env=environment, cwd=work, stdin=subprocess.DEVNULL)
-        results, reason = read_results(process, slots)
-        end(process)
+        try:
+            results, reason = read_results(process, slots)
+        finally:
+            end(process)
     if reason is None and len(results) < len(names):
         words = (work / "errors").read_text().strip().splitlines()
         reason = words[-1][:300] if words else f"it ended with {process.returncode}"

@@ -53,13 +53,13 @@ SYSTEMS = {
     "operon": Entry("Operon over RabbitMQ", "operon", "function", 20_000, 1_000),
     "operon-local": Entry(
         "Operon in one process", "operon", "function", 20_000, 1_000, options=LOCAL),
-    "celery": Entry("Celery", "celery", "function", 1_000, 300, package="celery"),
+    "celery": Entry("Celery", "celery", "function", 800, 300, package="celery"),
     "dramatiq": Entry("dramatiq", "dramatiq", "function", 3_000, 500, package="dramatiq"),
     "dask": Entry("Dask", "dask", "function", 1_000, 100, package="distributed"),
-    "ray": Entry("Ray", "ray", "function", 2_000, 300, package="ray", is_isolated=True),
+    "ray": Entry("Ray", "ray", "function", 1_500, 300, package="ray", is_isolated=True),
     "parsl": Entry("Parsl", "parsl", "function", 1_000, 300, package="parsl"),
     "spawn-floor": Entry(
-        "Spawn floor", "floors", "process", 2_000, 0, True,
+        "Spawn floor", "floors", "process", 1_000, 0, True,
         options={"spawn": True}),
     "operon-processes": Entry(
         "Operon over RabbitMQ", "operon", "process", 1_000, 300, options=PROCESSES),
