@@ -13,6 +13,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import textwrap
 
 import plots
 import workloads
@@ -24,6 +25,7 @@ BEGIN, END = "<!-- scripts/benchmark-peers writes this -->", "<!-- until here --
 
 COSTS = {"independent": "independent", "layered": "layered graph", "chain": "chain"}
 FIELDS = {"metg": "grain", "recorded": "ratio"}
+COLUMNS = 116
 KINDS = {"function": "Functions", "process": "Processes"}
 
 
@@ -39,6 +41,9 @@ class Figures:
             if field in one:
                 values = self.values.setdefault((one["system"], one["workload"]), {})
                 values[one["round"]] = one[field]
+        self.failed = {(one["system"], one["workload"]) for one in lines if "failed" in one}
+        # The search for their METG ended at the smallest grain, at which more than half was work.
+        self.limited = {one["system"] for one in lines if one.get("isUpperLimit")}
         names = [one["workload"] for one in lines]
         self.workflows = [name for name in dict.fromkeys(names) if name.startswith("recorded:")]
         known = {one["system"] for one in lines}
@@ -58,6 +63,12 @@ class Figures:
                   if one["system"] == system and one["workload"] == "independent"
                   and "elapsed" in one]
         return spread(values) if values else None
+
+    def cell(self, system, workload, write=None):
+        """The text of the values, or that there are none because all runs failed."""
+        values = self.values_of(system, workload)
+        has_failed = values is None and (system, workload) in self.failed
+        return "failed" if has_failed else cell(values, write or number)
 
     def ratios(self, system, workload):
         """The same of the ratios to the reference, each of one round."""
@@ -96,12 +107,11 @@ def number(value):
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def cell(value, write=number, is_strong=False):
+def cell(value, write=number):
     if value is None:
         return "–"
     median, low, high = map(write, value)
-    median = f"**{median}**" if is_strong else median
-    return median if low == high else f"{median} ({low}–{high})"
+    return median if value[1] == value[2] else f"{median} ({low}–{high})"
 
 
 # Tables
@@ -127,7 +137,7 @@ def cost_table(figures, kind):
     for system in figures.of_kind(kind):
         row = [name_cell(system)]
         for workload in COSTS:
-            row += [cell(figures.values_of(system, workload)),
+            row += [figures.cell(system, workload),
                     "1" if system == REFERENCES[kind] else cell(figures.ratios(system, workload))]
         rows.append(row)
     return table(head, rows)
@@ -145,9 +155,10 @@ def grain_table(figures):
             name = name_cell(system)
             rows.append([
                 f"{name}, processes" if kind == "process" else name,
-                cell(figures.values_of(system, "metg"), lambda value: number(value * 1e3)),
+                ("at most " if system in figures.limited else "")
+                + figures.cell(system, "metg", lambda value: number(value * 1e3)),
                 "1" if ours else cell(figures.ratios(system, "metg")),
-                *(cell(figures.values_of(system, one), lambda value: f"{value:.3f}")
+                *(figures.cell(system, one, lambda value: f"{value:.3f}")
                   for one in figures.workflows),
             ])
     perfect = [f"{ideal_ratio(one):.3f}" for one in figures.workflows]
@@ -163,12 +174,11 @@ def ideal_ratio(workload):
 def describe(figures):
     """What was measured, on what, and what failed."""
     loads = [one["load"] for one in figures.lines]
-    versions = {SYSTEMS[one["system"]].title: one["version"] for one in figures.lines
-                if one.get("version")}
-    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    versions = {one["system"]: one["version"] for one in figures.lines if one.get("version")}
+    named = ", ".join(f"{title(one)} {versions[one]}" for one in SYSTEMS if one in versions)
     many = figures.rounds > 1
-    yield ("Medians of {} rounds, with the lowest and the highest in brackets. A ratio is the median "
-           "of the ratios of the rounds.".format(figures.rounds) if many else "One round.")
+    yield (f"Medians of {figures.rounds} rounds, with the lowest and the highest in brackets. A "
+           "ratio is the median of the ratios of the rounds." if many else "One round.")
     yield (f"The machine has {os.cpu_count()} processors, {system_name()}, {broker_version()} and "
            f"Python {platform.python_version()}. The load average was {min(loads):.1f} to "
            f"{max(loads):.1f}, including the measured processes.")
@@ -180,7 +190,7 @@ def describe(figures):
            "of the independent processes.")
     failures = figures.failures()
     yield "These failed:" if failures else "No run failed."
-    yield from (f"\n- {one}" for one in failures)
+    yield from (f"- {one}" for one in failures)
 
 
 def system_name():
@@ -206,17 +216,17 @@ def tables(figures):
     return "\n\n".join(parts)
 
 
-def wrapped(sentences, columns=116):
-    lines, line = [], ""
-    for word in " ".join(sentences).replace("\n", " \n").split(" "):
-        if word.startswith("\n") or (line and len(line) + 1 + len(word) > columns):
-            lines.append(line)
-            line = word.lstrip("\n")
-            if word.startswith("\n") and len(lines) and not lines[-1].startswith("- "):
-                lines.append("")
-        else:
-            line = f"{line} {word}" if line else word
-    return "\n".join([*lines, line])
+def wrapped(sentences):
+    """One paragraph, and a list of what is a list."""
+    sentences = list(sentences)
+    items = [one for one in sentences if one.startswith("- ")]
+    words = " ".join(one for one in sentences if not one.startswith("- "))
+    parts = [textwrap.fill(words, COLUMNS, break_on_hyphens=False)]
+    if items:
+        parts.append("\n".join(
+            textwrap.fill(one, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
+            for one in items))
+    return "\n\n".join(parts)
 
 
 # Plots
@@ -257,7 +267,7 @@ def makespan_plot(figures):
         "On eight slots, with run times scaled to a bound of 5 s, which no schedule can beat. Left "
         "is better.",
         [name.removeprefix("recorded:") for name in figures.workflows],
-        groups, ticks, lambda value: f"{value:.3g}")
+        groups, ticks, lambda value: f"{value:.2f}" if value < 10 else f"{value:.3g}")
 
 
 def draw(figures, folder):
