@@ -3,7 +3,7 @@
 .PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check benchmark benchmark-peers format lint up package down
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
 
 quickstart: ## build, and run an example without a broker
 	@scripts/quickstart
