@@ -184,10 +184,12 @@ def describe(figures):
            f"{max(loads):.1f}, including the measured processes.")
     if named:
         yield f"Versions: {named}."
-    elapsed = [cell(figures.elapsed_of(one)) for one in REFERENCES.values()]
-    yield (f"The whole command `operon run` over RabbitMQ, from its start to its end, takes "
-           f"{elapsed[0]} µs for each of the independent functions, and {elapsed[1]} µs for each "
-           "of the independent processes.")
+    elapsed = [figures.elapsed_of(one) for one in REFERENCES.values()]
+    if all(elapsed):
+        functions, processes = map(cell, elapsed)
+        yield ("The whole command `operon run` over RabbitMQ, from its start to its end, takes "
+               f"{functions} µs for each of the independent functions, and {processes} µs for each "
+               "of the independent processes.")
     failures = figures.failures()
     yield "These failed:" if failures else "No run failed."
     yield from (f"- {one}" for one in failures)
