@@ -41,12 +41,7 @@ struct EventWriter: Sendable {
         var buffer = ByteBuffer()
         for item in batch {
             switch item {
-            case .event(let event):
-                buffer.writeString("id: \(event.view.sequence)\nevent: ")
-                buffer.writeString(event.view.kind.rawValue)
-                buffer.writeString("\ndata: ")
-                buffer.writeBytes(event.line)
-                buffer.writeString("\n\n")
+            case .event(let event): buffer.writeBytes(event.encoded(by: Self.message))
             case .position(let number): buffer.writeString("id: \(number)\n\n")
             case .gap(let first, let last):
                 buffer.writeString("id: \(last)\nevent: gap\ndata: ")
@@ -55,6 +50,12 @@ struct EventWriter: Sendable {
             }
         }
         try await write(buffer)
+    }
+
+    /// An event as all its readers get it.
+    private static func message(_ event: EventView) -> [UInt8] {
+        let head = "id: \(event.sequence)\nevent: \(event.kind.rawValue)\ndata: "
+        return Array(head.utf8) + EventJSON.line(event) + Array("\n\n".utf8)
     }
 
     /// Writes a comment, which readers skip.

@@ -33,7 +33,9 @@ extension HTTPCoordinatorClient {
                 case "problem":
                     throw try JSONBytes.decode(Problem.self, event.data).error
                 default:
-                    let view = try JSONBytes.decode(EventView.self, event.data)
+                    let view =
+                        try EventJSON.view(event.data)
+                        ?? JSONBytes.decode(EventView.self, event.data)
                     return .event(SharedEvent(view))
                 }
             }
@@ -198,7 +200,7 @@ actor StreamReader {
             }
             do {
                 if let piece = try await piece() {
-                    events = try parser.read(piece.readableBytesView)[...]
+                    events = try parser.read(Array(piece.readableBytesView))[...]
                     continue
                 }
             } catch is ServerSentEventParser.EventTooLarge {

@@ -21,21 +21,29 @@ struct ServerSentEventParser: Sendable {
     /// An event that is larger than any that our streams send.
     struct EventTooLarge: Error {}
 
-    mutating func read(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {
+    mutating func read(_ bytes: [UInt8]) throws(EventTooLarge) -> [ServerSentEvent] {
         var found: [ServerSentEvent] = []
-        for byte in bytes {
+        var start = 0
+        while start < bytes.count {
             // A line ends with LF, CR, or both.
-            let isSecond = isAfterReturn && byte == UInt8(ascii: "\n")
-            isAfterReturn = byte == UInt8(ascii: "\r")
-            if isSecond { continue }
-            if byte == UInt8(ascii: "\n") || isAfterReturn {
-                if let event = endLine() { found.append(event) }
-            } else {
-                line.append(byte)
-                guard line.count + event.data.count <= Self.eventBytesMax else {
-                    throw EventTooLarge()
-                }
+            if isAfterReturn, bytes[start] == UInt8(ascii: "\n") {
+                isAfterReturn = false
+                start += 1
+                continue
             }
+            var end = start
+            while end < bytes.count, bytes[end] != UInt8(ascii: "\n"),
+                bytes[end] != UInt8(ascii: "\r")
+            {
+                end += 1
+            }
+            guard line.count + end - start + event.data.count <= Self.eventBytesMax else {
+                throw EventTooLarge()
+            }
+            line += bytes[start..<end]
+            isAfterReturn = end < bytes.count && bytes[end] == UInt8(ascii: "\r")
+            if end < bytes.count, let event = endLine() { found.append(event) }
+            start = end + 1
         }
         return found
     }
@@ -53,14 +61,15 @@ struct ServerSentEventParser: Sendable {
         let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
         var value = line[colon...].dropFirst()
         if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
-        switch String(decoding: line[..<colon], as: UTF8.self) {
-        case "id": event.id = String(decoding: value, as: UTF8.self)
-        case "event": event.event = String(decoding: value, as: UTF8.self)
-        case "data":
+        let name = line[..<colon]
+        if name.elementsEqual("data".utf8) {
             if hasData { event.data.append(UInt8(ascii: "\n")) }
             event.data += value
             hasData = true
-        default: break
+        } else if name.elementsEqual("id".utf8) {
+            event.id = String(decoding: value, as: UTF8.self)
+        } else if name.elementsEqual("event".utf8) {
+            event.event = String(decoding: value, as: UTF8.self)
         }
         return nil
     }

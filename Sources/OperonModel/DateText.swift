@@ -45,16 +45,26 @@ package enum DateText {
         let (seconds, nanosecond) = moment.nanosecondsSince1970.flooredDivision(by: 1_000_000_000)
         let (days, second) = seconds.flooredDivision(by: 86_400)
         let (year, month, day) = calendarDay(days)
-        var text = padded(year, 4) + "-" + padded(month, 2) + "-" + padded(day, 2) + "T"
-        text += padded(second / 3_600, 2) + ":" + padded(second % 3_600 / 60, 2)
-        text += ":" + padded(second % 60, 2)
-        if nanosecond != 0 { text += "." + padded(nanosecond, 9) }
-        return text + "Z"
-    }
-
-    private static func padded(_ value: Int64, _ width: Int) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        // Bytes, because every event has a time, and a text for each number takes long. The years
+        // are 1677 to 2262, so every number has its width.
+        var text: [UInt8] = []
+        text.reserveCapacity(32)
+        func append(_ value: Int64, _ width: Int, _ end: Unicode.Scalar) {
+            for place in 1...width {
+                var digit = value
+                for _ in place..<width { digit /= 10 }
+                text.append(UInt8(ascii: "0") + UInt8(digit % 10))
+            }
+            text.append(UInt8(ascii: end))
+        }
+        append(year, 4, "-")
+        append(month, 2, "-")
+        append(day, 2, "T")
+        append(second / 3_600, 2, ":")
+        append(second % 3_600 / 60, 2, ":")
+        append(second % 60, 2, nanosecond == 0 ? "Z" : ".")
+        if nanosecond != 0 { append(nanosecond, 9, "Z") }
+        return String(decoding: text, as: UTF8.self)
     }
 
     package static func daysInMonth(_ month: Int64, _ year: Int64) -> Int64 {

@@ -61,7 +61,13 @@ private struct ObjectWriter {
         guard let value else { return }
         begin(name)
         bytes.append(UInt8(ascii: "\""))
-        for byte in value.utf8 { append(escaped: byte) }
+        let start = bytes.count
+        bytes.append(contentsOf: value.utf8)
+        if bytes[start...].contains(where: Self.needsEscape) {
+            let text = Array(bytes[start...])
+            bytes.removeSubrange(start...)
+            for byte in text { append(escaped: byte) }
+        }
         bytes.append(UInt8(ascii: "\""))
     }
 
@@ -92,6 +98,10 @@ private struct ObjectWriter {
         bytes.append(UInt8(ascii: "\""))
         bytes.append(contentsOf: name.description.utf8)
         bytes.append(contentsOf: "\":".utf8)
+    }
+
+    private static func needsEscape(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
     /// RFC 8259, 7: the quotation mark, the backslash and the control characters.

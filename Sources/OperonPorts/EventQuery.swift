@@ -43,13 +43,13 @@ package final class SharedEvent: Sendable {
 
     package init(_ view: EventView) { self.view = view }
 
-    /// Its JSON on one line.
-    package var line: [UInt8] {
+    /// Its encoded form, which is the same for all readers.
+    package func encoded(by encode: (EventView) -> [UInt8]) -> [UInt8] {
         encoded.withLockedValue { encoded in
             if let encoded { return encoded }
-            let line = EventJSON.line(view)
-            encoded = line
-            return line
+            let bytes = encode(view)
+            encoded = bytes
+            return bytes
         }
     }
 }

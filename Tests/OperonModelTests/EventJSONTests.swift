@@ -79,4 +79,102 @@ struct EventJSONTests {
             #expect(EventJSON.line(event) == (try Self.reference(event)))
         }
     }
+
+    // MARK: - Reading
+
+    private static func whole(_ line: [UInt8]) throws -> EventView {
+        try JSONDecoder().decode(EventView.self, from: Data(line))
+    }
+
+    /// Every subset of the fields, as far as one field can be missing or alone.
+    private static var sparse: [EventView] {
+        var full = full("plain é 漢")
+        full.error = nil
+        let clear: [(inout EventView) -> Void] = [
+            { $0.graph = nil }, { $0.graphName = nil }, { $0.operation = nil },
+            { $0.outcome = nil }, { $0.isUpToDate = nil }, { $0.attempt = nil },
+            { $0.ending = nil }, { $0.worker = nil }, { $0.queue = nil }, { $0.key = nil },
+            { $0.by = nil }, { $0.reason = nil },
+        ]
+        var events = [full]
+        for field in clear.indices {
+            var without = full
+            clear[field](&without)
+            var alone = full
+            for other in clear.indices where other != field { clear[other](&alone) }
+            events += [without, alone]
+        }
+        return events
+    }
+
+    @Test func `what the writer writes is read without Foundation, and is the same event`() {
+        for event in Self.sparse { #expect(EventJSON.view(EventJSON.line(event)) == event) }
+        for kind in ClusterEvent.Kind.allCases {
+            let event = Self.event(kind)
+            #expect(EventJSON.view(EventJSON.line(event)) == event)
+        }
+        for outcome in OutcomeKind.allCases {
+            var event = Self.event(.finished)
+            event.outcome = outcome
+            #expect(EventJSON.view(EventJSON.line(event)) == event)
+        }
+    }
+
+    @Test func `an event with an error or an escape is left to Foundation`() {
+        #expect(EventJSON.view(EventJSON.line(Self.full("plain"))) == nil)
+        for text in Self.texts {
+            var event = Self.full(text)
+            event.error = nil
+            let line = EventJSON.line(event)
+            let hasEscape = line.contains(UInt8(ascii: "\\"))
+            #expect(EventJSON.view(line) == (hasEscape ? nil : event), "\(text.debugDescription)")
+        }
+    }
+
+    /// Whatever a stranger sends: either it is left to Foundation, or Foundation reads the same.
+    @Test func `changed bytes are read as Foundation reads them, or not at all`() throws {
+        var generator = Repeatable(state: 17)
+        let interesting = Array("\"{}[],:\\0129 tfn\u{7F}é".utf8) + [0, 0x0A, 0x1F, 0xC2, 0xFF]
+        var readCount = 0
+        for event in Self.sparse {
+            let line = EventJSON.line(event)
+            for _ in 0..<400 {
+                var changed = line
+                let place = Int(generator.next() % UInt64(changed.count))
+                switch generator.next() % 4 {
+                case 0: changed.remove(at: place)
+                case 1: changed.insert(interesting.randomElement(using: &generator)!, at: place)
+                case 2: changed = Array(changed[..<place])
+                default: changed[place] = interesting.randomElement(using: &generator)!
+                }
+                guard let view = EventJSON.view(changed) else { continue }
+                readCount += 1
+                #expect(view == (try Self.whole(changed)), "\(String(decoding: changed, as: UTF8.self))")
+            }
+        }
+        #expect(readCount > 1_000, "hardly anything was read at all")
+    }
+
+    @Test func `numbers that are too large, negative or padded are not read`() {
+        func line(_ sequence: String) -> [UInt8] {
+            Array(#"{"at":"2023-11-14T22:13:20Z","kind":"finished","sequence":\#(sequence)}"#.utf8)
+        }
+        #expect(EventJSON.view(line("18446744073709551615"))?.sequence == .max)
+        #expect(EventJSON.view(line("0"))?.sequence == 0)
+        for number in ["18446744073709551616", "99999999999999999999", "-1", "01", "", "1.5", "1e3"] {
+            #expect(EventJSON.view(line(number)) == nil, "\(number)")
+        }
+    }
+}
+
+/// The same numbers in every run (SplitMix64).
+private struct Repeatable: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
 }

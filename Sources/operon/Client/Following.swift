@@ -22,14 +22,34 @@ struct Following: Sendable {
         subscribed: @Sendable () async throws -> Bool = { false },
         _ body: @Sendable (ClientEvent) async throws -> Bool
     ) async throws {
+        let each: @Sendable ([ClientEvent]) async throws -> Bool = { batch in
+            for event in batch where try await body(event) { return true }
+            return false
+        }
+        try await run(
+            after: first,
+            graph: graph,
+            kinds: kinds,
+            subscribed: subscribed,
+            batches: each
+        )
+    }
+
+    /// The same with all events at once that have come by now.
+    func run(
+        after first: UInt64? = nil,
+        graph: String?,
+        kinds: Set<ClusterEvent.Kind> = [],
+        subscribed: @Sendable () async throws -> Bool = { false },
+        batches body: @Sendable ([ClientEvent]) async throws -> Bool
+    ) async throws {
         // With a number from the start, a cut before the first event loses no events.
         var after = first
         if after == nil { after = try await session.client.status().lastEvent }
-        let events = try await session.client.events(after: after, graph: graph, kinds: kinds)
+        let query = EventQuery(after: after, graph: graph, kinds: kinds)
+        let batches = try await session.client.events(query)
         if try await subscribed() { return }
-        for try await item in events {
-            if try await body(item) { return }
-        }
+        for try await batch in batches where try await body(batch.compactMap(\.event)) { return }
         try Task.checkCancellation()
         throw ClientError(.unreachable, "The coordinator ended the stream of events.")
     }

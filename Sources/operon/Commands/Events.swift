@@ -61,10 +61,10 @@ struct Events: AsyncParsableCommand {
         for try await item in try await session.client.events(after: start, graph: nil) {
             switch item {
             case .gap(_, let end):
-                try Self.print(item, session.console)
+                Self.print([item], session.console)
                 if end >= last { return }
             case .event(let event):
-                if id == nil || event.graph == id { try Self.print(item, session.console) }
+                if id == nil || event.graph == id { Self.print([item], session.console) }
                 if event.sequence >= last { return }
             }
         }
@@ -78,19 +78,39 @@ struct Events: AsyncParsableCommand {
     private func followOn(_ session: ClientSession, _ last: LastEvent) async throws {
         OwnProcess.giveWay()
         let id = try await graphID(session).map { String($0) }
-        try await Following(session).run(after: after, graph: id) { item in
-            if case .event(let event) = item { last.sequence = event.sequence }
-            try Self.print(item, session.console)
-            return false
-        }
+        try await Following(session).run(
+            after: after,
+            graph: id,
+            batches: { batch in
+                if case .event(let event) = batch.last { last.sequence = event.sequence }
+                Self.print(batch, session.console)
+                return false
+            }
+        )
     }
 
-    static func print(_ item: ClientEvent, _ console: Console) throws {
-        switch (item, console.format) {
-        case (.event(let event), .text): console.write([console.data.event(event)])
-        case (.event(let event), .json): try console.writeJSON(event)
-        case (.event(let event), .quiet): console.write([String(event.sequence)])
-        case (.gap(let first, let last), _): console.say([console.speech.gap(first, last)])
+    /// Prints the events with one write, but for a gap, which goes to people in its place.
+    private static func print(_ batch: [ClientEvent], _ console: Console) {
+        var lines: [UInt8] = []
+        for item in batch {
+            switch item {
+            case .event(let event):
+                lines += line(event, console)
+                lines.append(UInt8(ascii: "\n"))
+            case .gap(let first, let last):
+                console.output.write(lines)
+                lines = []
+                console.say([console.speech.gap(first, last)])
+            }
+        }
+        console.output.write(lines)
+    }
+
+    private static func line(_ event: EventView, _ console: Console) -> [UInt8] {
+        switch console.format {
+        case .text: Array(console.data.event(event).utf8)
+        case .json: EventJSON.line(event)
+        case .quiet: Array(String(event.sequence).utf8)
         }
     }
 }
