@@ -42,6 +42,10 @@ int operon_process_watch(int epoll, int descriptor, uint64_t data) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+void operon_process_unwatch(int epoll, int descriptor) {
+    (void)epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL);
+}
+
 int operon_process_wait(int epoll, uint64_t *data, int max, int milliseconds) {
     enum { EVENTS = 64 };
     struct epoll_event events[EVENTS];

@@ -173,6 +173,10 @@ int operon_process_epoll(void);
 /// Watches `descriptor` for something to read, or its end. 0, or -1 and `errno`.
 int operon_process_watch(int epoll, int descriptor, uint64_t data);
 
+/// Ends the watch of a descriptor that is about to be closed. Its end alone does not do that while
+/// another process has a copy of it (epoll(7)), as a child has until it executes its program.
+void operon_process_unwatch(int epoll, int descriptor);
+
 /// Watches `descriptor` until there is something to read, or its end, once; the next call watches it
 /// again. 0, or -1 and `errno`.
 int operon_process_watch_once(int epoll, int descriptor, uint64_t data);

@@ -42,7 +42,7 @@ final class ProcessLoop: @unchecked Sendable {
     /// other processes get their turn.
     private static let readsInARow = 16
 
-    private let epoll: Descriptor
+    let epoll: Descriptor
     private let wakeup: Descriptor
     private let inbox = NIOLockedValueBox(Inbox())
 
@@ -73,6 +73,7 @@ final class ProcessLoop: @unchecked Sendable {
         let id = process.id
         let deadline = process.watch.deadline
         let numbers = process.numbers
+        process.willBeWatched(by: epoll.number)
         inbox.withLockedValue { $0.messages.append(.started(process)) }
         // From here on the loop owns the process. The exit descriptor is watched last, because
         // until then none of the descriptors can have been closed.

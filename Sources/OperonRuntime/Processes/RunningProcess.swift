@@ -46,6 +46,8 @@ final class RunningProcess: @unchecked Sendable {
     private var cpuTime = Duration.zero
     private var isUnwatched = false
     let stopSignal: StopSignal
+    /// The `epoll` that watches its descriptors; `nil`: none does yet.
+    private var epoll: Int32?
     /// Its slot in the table of process groups.
     private let place: Int?
     private let request: SpawnRequest
@@ -75,6 +77,17 @@ final class RunningProcess: @unchecked Sendable {
         self.request = request
     }
 
+    /// Its descriptors are watched by this `epoll` from now on.
+    func willBeWatched(by epoll: Int32) { self.epoll = epoll }
+
+    /// Closes a descriptor and ends its watch. Without that, the loop would spin on a pipe that has
+    /// ended or a process that was collected for as long as another child is being started, which
+    /// has copies of all descriptors meanwhile.
+    private func close(_ descriptor: inout Descriptor?) {
+        if let epoll, let number = descriptor.number { operon_process_unwatch(epoll, number) }
+        descriptor = nil
+    }
+
     /// Sends a signal to the group, but only before the process is collected: until then its number
     /// cannot be reused.
     func signalGroup(_ signal: Int32) {
@@ -98,7 +111,7 @@ final class RunningProcess: @unchecked Sendable {
         } else {
             status = .exited(code: end.value)
         }
-        descriptor = nil
+        close(&descriptor)
         return true
     }
 
@@ -113,7 +126,7 @@ final class RunningProcess: @unchecked Sendable {
         isUnwatched = true
         signalGroup(SIGKILL)
         while waitpid(process, nil, 0) < 0, errno == EINTR {}
-        descriptor = nil
+        close(&descriptor)
     }
 
     /// Ends a process that started too late, before it was handed to the loop.
@@ -153,7 +166,7 @@ final class RunningProcess: @unchecked Sendable {
         if count < 0, errno == EAGAIN || errno == EINTR { return .empty }
         guard count > 0 else {
             // A read error on a pipe should not happen; if it does, nothing more would come.
-            source.reader = nil
+            close(&source.reader)
             return .ended
         }
         let chunk = buffer[..<count]
@@ -165,8 +178,8 @@ final class RunningProcess: @unchecked Sendable {
 
     /// Closes both streams and reports the end.
     func finish(at now: Timestamp) {
-        output.reader = nil
-        error.reader = nil
+        close(&output.reader)
+        close(&error.reader)
         stopSignal.detach()
         if let place { request.state?.ended(place) }
         let end = End(
