@@ -21,6 +21,7 @@ enum OperationField {
     static let expectedDuration: UInt64 = 9
     static let exclusive: UInt64 = 10
     static let nothing: UInt64 = 11
+    static let wait: UInt64 = 12
     static let command: UInt64 = 13
     static let registered: UInt64 = 14
     static let delay: UInt64 = 16
@@ -45,4 +46,10 @@ enum PlaceField {
 
 enum RegisteredField {
     static let kind: UInt64 = 1
+    static let input: UInt64 = 2
+}
+
+enum PayloadField {
+    static let contentType: UInt64 = 1
+    static let value: UInt64 = 2
 }

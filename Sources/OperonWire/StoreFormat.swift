@@ -20,24 +20,40 @@ package enum StoreFormat {
         var start = 0
         repeat {
             let end = min(start + operationsPerPiece, graph.operations.count)
-            var piece = ProtoStoredGraph()
+            // The fields before the operations and those after them: two messages in a row are one
+            // message with the fields of both.
+            var front = ProtoStoredGraph()
+            var back = ProtoStoredGraph()
             if start == 0 {
-                piece.name = graph.name
-                piece.queues = graph.queues.map { ProtoStoredQueue($0) }
-                piece.keys = graph.keys.map { ProtoStoredKey($0) }
-                piece.failFast = failFast
-                piece.inOrderOfSubmission = graph.order == .submission
-                if let parent { piece.parent = parent }
+                front.name = graph.name
+                front.queues = graph.queues.map { ProtoStoredQueue($0) }
+                back.keys = graph.keys.map { ProtoStoredKey($0) }
+                back.failFast = failFast
+                back.inOrderOfSubmission = graph.order == .submission
+                if let parent { back.parent = parent }
             }
-            piece.operations = graph.operations[start..<end].map { ProtoStoredOperation($0) }
-            let body = try serialized(piece)
-            for shift in stride(from: 0, to: UInt64.bitWidth, by: 8) {
-                bytes.append(UInt8(truncatingIfNeeded: UInt64(body.count) >> UInt64(shift)))
+            let lengthAt = bytes.count
+            bytes.append(contentsOf: repeatElement(0, count: 8))
+            bytes += try serialized(front)
+            var operation = StoredOperationBytes()
+            for place in start..<end {
+                if !operation.write(graph.operations[place]) {
+                    operation.bytes = try encodeInGeneral(graph.operations[place])
+                }
+                operation.append(to: &bytes, as: GraphField.operations)
             }
-            bytes += body
+            bytes += try serialized(back)
+            let length = UInt64(bytes.count - lengthAt - 8)
+            for place in 0..<8 {
+                bytes[lengthAt + place] = UInt8(truncatingIfNeeded: length >> UInt64(8 * place))
+            }
             start = end
         } while start < graph.operations.count
         return bytes
+    }
+
+    static func encodeInGeneral(_ operation: OperationDescription) throws(WireError) -> [UInt8] {
+        try serialized(ProtoStoredOperation(operation))
     }
 
     /// Decodes what `encode` wrote.

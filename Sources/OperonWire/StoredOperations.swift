@@ -135,7 +135,7 @@ package struct StoredOperations: Sendable {
                 described.work = .command(try StoreFormat.command(Array(body[field.bytes])))
                 (hasWork, mayWantInputs) = (true, true)
             case OperationField.registered:
-                described.work = try StoreFormat.registered(Array(body[field.bytes]))
+                described.work = try Self.registered(body, field.bytes)
                 (hasWork, mayWantInputs) = (true, true)
             case OperationField.summary, OperationField.priority, OperationField.retry,
                 OperationField.expectedDuration, OperationField.exclusive, OperationField.delay,
@@ -149,6 +149,36 @@ package struct StoredOperations: Sendable {
             return try description(of: index)
         }
         return described
+    }
+
+    /// Reads the work of a registered kind field by field: the generated decoder takes longer than
+    /// the rest of a dispatch. What it would not read in the same way is left to it.
+    private static func registered(
+        _ body: [UInt8],
+        _ bytes: Range<Int>
+    ) throws(WireError) -> Work {
+        var kind = ""
+        var input = Payload.empty
+        var cursor = FieldCursor(bytes)
+        while let field = try cursor.next(in: body) {
+            switch (field.number, field.isNumber) {
+            case (RegisteredField.kind, false):
+                guard let text = String(validating: body[field.bytes], as: UTF8.self) else {
+                    return try StoreFormat.registered(Array(body[bytes]))
+                }
+                kind = text
+            case (RegisteredField.input, false):
+                var parts = FieldCursor(field.bytes)
+                while let part = try parts.next(in: body) {
+                    switch (part.number, part.isNumber) {
+                    case (PayloadField.value, false): input.bytes = Array(body[part.bytes])
+                    case _: return try StoreFormat.registered(Array(body[bytes]))
+                    }
+                }
+            case _: return try StoreFormat.registered(Array(body[bytes]))
+            }
+        }
+        return .registered(kind: kind, input: input)
     }
 
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
