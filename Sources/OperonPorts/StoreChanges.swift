@@ -322,7 +322,7 @@ extension StoreChanges {
         _ ordinal: UInt32,
         _ worker: Incarnation
     ) throws(StoreError) {
-        guard open[operation] ?? nil == nil, attempts[id] == nil else {
+        guard open[operation] ?? nil == nil, attempts.index(forKey: id) == nil else {
             throw StoreError.contradiction("operation \(operation) is granted twice")
         }
         var isFinished = false

@@ -6,7 +6,7 @@ package struct StoreImage: Sendable {
     private struct Graph: Sendable {
         var entry: GraphEntry
         var contents: [StoredContents] = []
-        var operations: [UInt32: StoredOperation] = [:]
+        var operations: [UInt32: OperationRow] = [:]
         var attempts: [UInt32: [StoredAttempt]] = [:]
         var outputs: [UInt32: Payload] = [:]
         var logs: [UInt32: [StoredLog]] = [:]
@@ -19,6 +19,51 @@ package struct StoreImage: Sendable {
             contents.reduce(0) { $0 + $1.body.count }
                 + outputs.values.reduce(0) { $0 + $1.bytes.count }
                 + logs.values.reduce(0) { $0 + $1.reduce(0) { $0 + $1.tail.count } }
+        }
+    }
+
+    /// An operation that has changed since its submission. Most operations only have attempts and
+    /// then succeed: their rows take a tenth of the memory of a `StoredOperation`.
+    private struct OperationRow: Sendable {
+        private let attempts: UInt32
+        private let hasSucceeded: Bool
+        private let hasOutput: Bool
+        private let finishedAt: WallTime?
+        /// The whole operation; `nil`: the other fields are all that has changed.
+        private var whole: Whole?
+
+        private final class Whole: Sendable {
+            let operation: StoredOperation
+
+            init(_ operation: StoredOperation) { self.operation = operation }
+        }
+
+        init(_ operation: StoredOperation) {
+            attempts = operation.attempts
+            hasSucceeded = operation.outcome == .succeeded
+            hasOutput = operation.hasOutput
+            finishedAt = operation.finishedAt
+            if self[operation.index] != operation { whole = Whole(operation) }
+        }
+
+        /// Whether nothing has changed.
+        var isNew: Bool {
+            whole == nil && attempts == 0 && !hasSucceeded && !hasOutput && finishedAt == nil
+        }
+
+        var outcome: OutcomeKind? {
+            whole.map { $0.operation.outcome?.kind } ?? (hasSucceeded ? .succeeded : nil)
+        }
+
+        /// The operation, whose number the row itself does not keep.
+        subscript(index: UInt32) -> StoredOperation {
+            if let whole { return whole.operation }
+            var operation = StoredOperation(index: index)
+            operation.attempts = attempts
+            operation.outcome = hasSucceeded ? .succeeded : nil
+            operation.hasOutput = hasOutput
+            operation.finishedAt = finishedAt
+            return operation
         }
     }
 
@@ -94,14 +139,16 @@ package struct StoreImage: Sendable {
             graphs[id, default: Graph(entry: entry)].entry = entry
         }
         for contents in changes.contents { graphs[contents.graph]?.contents.append(contents) }
-        for (id, operation) in changes.operations.sorted(by: { $0.key < $1.key }) {
-            let isChanged = operation != StoredOperation(index: id.index)
-            graphs[id.graph]?.operations[id.index] = isChanged ? operation : nil
+        // Operations are independent, and so are attempts, which `keep` puts in order. So the order
+        // of these dictionaries does not matter.
+        for (id, operation) in changes.operations {
+            guard let place = graphs.index(forKey: id.graph) else { continue }
+            let row = OperationRow(operation)
+            graphs.values[place].operations[id.index] = row.isNew ? nil : row
         }
-        for (_, change) in changes.attempts.sorted(by: { $0.key < $1.key }) {
+        for (_, change) in changes.attempts {
             keep(change.attempt, of: change.operation)
         }
-        // The operations are independent, so their order does not matter.
         for (id, attempt) in changes.open { open[id] = attempt }
         for queue in changes.queues.values {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
@@ -114,8 +161,9 @@ package struct StoreImage: Sendable {
             guard let id = record.changedDependent else { continue }
             graphs[id.graph]?.dependencyChanges.append(record)
         }
-        for (id, output) in changes.outputs.sorted(by: { $0.key < $1.key }) {
-            graphs[id.graph]?.outputs[id.index] = output
+        for (id, output) in changes.outputs {
+            guard let place = graphs.index(forKey: id.graph) else { continue }
+            graphs.values[place].outputs[id.index] = output
         }
         for (id, attempt) in changes.droppedLogs {
             graphs[id.graph]?.logs[id.index]?.removeAll { $0.attempt == attempt }
@@ -123,7 +171,9 @@ package struct StoreImage: Sendable {
         for change in changes.logs { keep(change.log, of: change.operation) }
         kept += changes.events
         lastEvent = kept.last?.sequence ?? lastEvent
-        if let last = changes.dropsEventsThrough { kept.removeAll { $0.sequence <= last } }
+        if let last = changes.dropsEventsThrough {
+            kept.removeFirst(kept.firstIndex { $0.sequence > last } ?? kept.count)
+        }
     }
 
     private mutating func keep(_ record: TriggerRecord) {
@@ -141,7 +191,8 @@ package struct StoreImage: Sendable {
     }
 
     private mutating func keep(_ attempt: StoredAttempt, of id: OperationID) {
-        graphs[id.graph]?.attempts[id.index, default: []].keep(attempt)
+        guard let place = graphs.index(forKey: id.graph) else { return }
+        graphs.values[place].attempts[id.index, default: []].keep(attempt)
     }
 
     private mutating func keep(_ log: StoredLog, of id: OperationID) {
@@ -199,7 +250,7 @@ package struct StoreImage: Sendable {
             guard let old = graphs[id], old.entry.hasEnded else { continue }
             var outcomes = OutcomeRuns()
             for index in 0..<old.entry.operationCount {
-                if let kind = old.operations[index]?.outcome?.kind { outcomes.append(kind) }
+                if let kind = old.operations[index]?.outcome { outcomes.append(kind) }
             }
             self.outcomes.insert(id, outcomes)
             tombstones[id] = Tombstone(
@@ -249,7 +300,9 @@ extension StoreImage {
 
     private func stored(_ graph: Graph) -> StoredGraph {
         var stored = StoredGraph(graph.entry, contents: graph.contents)
-        stored.operations = graph.operations.keys.sorted().compactMap { graph.operations[$0] }
+        stored.operations = graph.operations.keys.sorted().compactMap { index in
+            graph.operations[index]?[index]
+        }
         stored.dependencyChanges = graph.dependencyChanges
         return stored
     }
@@ -292,7 +345,7 @@ extension StoreImage: StoreLookup {
     }
 
     package func operation(_ id: OperationID) -> StoredOperation? {
-        graphs[id.graph]?.operations[id.index]
+        graphs[id.graph]?.operations[id.index]?[id.index]
     }
 
     package func openAttempt(of operation: OperationID) -> StoredAttempt? {

@@ -100,18 +100,18 @@ extension StoreLookup {
         rows.attempts.reserveCapacity(wants.open.count)
         rows.open.reserveCapacity(wants.open.count)
         for id in wants.graphs where rows.graphs[id] == nil { rows.graphs[id] = try graph(id) }
-        for id in wants.operations where rows.operations[id] == nil {
-            rows.operations[id] = try operation(id)
+        // Rows are large: they are looked for without being copied.
+        for id in wants.operations where rows.operations.index(forKey: id) == nil {
+            if let known = try operation(id) { rows.operations[id] = known }
         }
-        for id in wants.open {
+        for id in wants.open where rows.open.index(forKey: id) == nil {
             guard let attempt = try openAttempt(of: id) else { continue }
             rows.open[id] = attempt.id
             rows.attempts[attempt.id] = StoreChanges.Attempt(operation: id, attempt: attempt)
         }
-        for (id, operation) in wants.attempts where rows.attempts[id] == nil {
-            rows.attempts[id] = try attempt(id, of: operation).map { attempt in
-                StoreChanges.Attempt(operation: operation, attempt: attempt)
-            }
+        for (id, operation) in wants.attempts where rows.attempts.index(forKey: id) == nil {
+            guard let attempt = try attempt(id, of: operation) else { continue }
+            rows.attempts[id] = StoreChanges.Attempt(operation: operation, attempt: attempt)
         }
         for name in wants.queues { rows.queues[name] = try queue(name) }
         for name in wants.keys { rows.keys[name] = try key(name) }
