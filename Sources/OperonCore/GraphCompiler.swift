@@ -35,6 +35,8 @@ struct GraphCompiler {
     private var queueNumbers: [String: UInt32] = [:]
     private var demandNumbers: [ResourceDemand: UInt32] = [:]
     private var policyNumbers: [OperationPolicy: UInt32] = [:]
+    /// The number that a policy got last.
+    private var lastPolicy: UInt32?
     private var operationNumbers: [String: UInt32] = [:]
 
     init(limits: Limits, edgeCountBefore: Int = 0) {
@@ -115,10 +117,14 @@ struct GraphCompiler {
     }
 
     mutating func number(_ policy: OperationPolicy) -> UInt32 {
-        if let number = policyNumbers[policy] { return number }
-        let number = UInt32(policies.count)
-        policies.append(policy)
-        policyNumbers[policy] = number
+        // Most operations have the policy of the one before: it is not hashed.
+        if let last = lastPolicy, policies[Int(last)] == policy { return last }
+        let number = policyNumbers[policy] ?? UInt32(policies.count)
+        if number == policies.count {
+            policies.append(policy)
+            policyNumbers[policy] = number
+        }
+        lastPolicy = number
         return number
     }
 

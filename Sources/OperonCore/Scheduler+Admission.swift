@@ -66,10 +66,8 @@ extension Scheduler {
 
     /// Whether some worker may have room, or some ready operation needs none.
     var mayStartSomething: Bool {
-        // A method that is passed as a closure would copy the scheduler.
-        if isConnected {
-            for worker in workers.indices where mayHaveRoom(worker) { return true }
-        }
+        // A method as an argument would copy the whole scheduler, for each operation.
+        if isConnected, workers.indices.contains(where: { mayHaveRoom($0) }) { return true }
         return ready.external.contains { !ready[$0].heap.isEmpty && mayServe(ready[$0].queue) }
     }
 

@@ -129,8 +129,7 @@ extension Scheduler {
         let pause = graphs[policy: operation].delay ?? .zero
         // An operation that had an attempt has waited for its date. A date that has passed stays
         // passed.
-        var date = graphs[operation.graph].operations.ordinal[operation.index] == 0
-            ? graphs[policy: operation].notBefore : nil
+        var date = graphs[ordinal: operation] == 0 ? graphs[policy: operation].notBefore : nil
         if let notBefore = date, notBefore <= now.wall { date = nil }
         guard pause > .zero || date != nil else { return nil }
         let end = now.wall + pause

@@ -65,7 +65,7 @@ struct GraphState: Sendable {
     var cancelReason = ""
     var counts: [Int] = [0, 0, 0, 0]
 
-    func policy(_ index: UInt32) -> OperationPolicy {
+    @inline(__always) func policy(_ index: UInt32) -> OperationPolicy {
         compiled.policies[Int(compiled.policy[Int(index)])]
     }
 

@@ -88,8 +88,9 @@ extension WorkerAgent {
     /// Reports the starts of attempts that have run long enough for a separate report.
     mutating func reportStarts(at now: Timestamp) {
         while let attempt = unreportedStarts.first {
-            guard let holding = held[attempt], let startedAt = holding.startedAt,
-                !holding.isStartReported
+            guard let place = held.index(forKey: attempt),
+                let startedAt = held.values[place].startedAt,
+                !held.values[place].isStartReported
             else {
                 unreportedStarts.removeFirst()
                 continue
@@ -101,10 +102,11 @@ extension WorkerAgent {
     }
 
     mutating func reportStart(_ attempt: AttemptID) {
-        guard let holding = held[attempt], let startedAt = holding.startedAt,
-            !holding.isStartReported
+        guard let place = held.index(forKey: attempt),
+            let startedAt = held.values[place].startedAt,
+            !held.values[place].isStartReported
         else { return }
-        held[attempt]?.isStartReported = true
-        record(.started(holding.operation.held, at: startedAt))
+        held.values[place].isStartReported = true
+        record(.started(held.values[place].operation.held, at: startedAt))
     }
 }

@@ -43,7 +43,8 @@ extension WorkerAgent {
         while let attempt = fetcher.nextComplete() {
             guard mayStart(at: now, into: &effects) else { return }
             fetcher.started(attempt)
-            start(attempt, at: now, into: &effects)
+            guard let operation = held[attempt]?.operation else { continue }
+            start(operation, at: now, into: &effects)
         }
     }
 

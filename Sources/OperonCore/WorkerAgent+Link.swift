@@ -124,7 +124,9 @@ extension WorkerAgent {
         var wake: Timestamp?
         func consider(_ time: Timestamp) { wake = min(wake ?? time, time) }
         if link != .down { consider(nextBeat) }
-        if let first = unreportedStarts.first, let started = held[first]?.startedAt {
+        if let first = unreportedStarts.first, let place = held.index(forKey: first),
+            let started = held.values[place].startedAt
+        {
             consider(started + configuration.startReportDelay)
         }
         if let end = exclusiveEnd { consider(end) }

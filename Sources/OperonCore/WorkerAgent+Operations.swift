@@ -56,29 +56,32 @@ extension WorkerAgent {
             retainedBytes <= configuration.limits.retainedBytes,
             let next = waiting.max
         {
-            guard held[next.attempt]?.state == .waiting else {
+            guard let place = held.index(forKey: next.attempt),
+                held.values[place].state == .waiting
+            else {
                 waiting.removeMax()
                 continue
             }
             guard mayStart(at: now, into: &effects) else { return }
-            guard allocate(for: next.attempt, at: now) else { return }
+            // Copied once for all steps of its start: it is large.
+            let operation = held.values[place].operation
+            guard allocate(for: operation, at: now) else { return }
             waiting.removeMax()
-            if let operation = held[next.attempt]?.operation, OutputFetcher.isWanted(by: operation)
-            {
+            // It may have just ended for want of resources.
+            guard held.index(forKey: next.attempt) != nil else { continue }
+            if OutputFetcher.isWanted(by: operation) {
                 fetchInputs(of: operation, at: now)
             } else {
-                // Nothing, if it has just ended for want of resources.
-                start(next.attempt, at: now, into: &effects)
+                start(operation, at: now, into: &effects)
             }
         }
     }
 
     /// Gives the most urgent waiting attempt its resources. `false`: there is not enough left, so
     /// nothing starts before it. What the worker could never do ends the attempt.
-    private mutating func allocate(for attempt: AttemptID, at now: Timestamp) -> Bool {
-        guard let operation = held[attempt]?.operation, !operation.resources.isEmpty else {
-            return true
-        }
+    private mutating func allocate(for operation: DispatchedOperation, at now: Timestamp) -> Bool {
+        guard !operation.resources.isEmpty else { return true }
+        let attempt = operation.held.attempt
         let why: String
         if operation.isEnforced, !configuration.offer.enforces {
             why = "its resources are to be enforced, and its worker makes no control groups"
@@ -119,22 +122,24 @@ extension WorkerAgent {
         return now - leaseProof < settings.lease - .seconds(1)
     }
 
+    /// Starts a held attempt.
     mutating func start(
-        _ attempt: AttemptID,
+        _ operation: DispatchedOperation,
         at now: Timestamp,
         into effects: inout Effects
     ) {
-        guard let holding = held[attempt] else { return }
-        held[attempt]?.state = .running
-        held[attempt]?.startedAt = now
+        let attempt = operation.held.attempt
+        guard let place = held.index(forKey: attempt) else { return }
+        held.values[place].state = .running
+        held.values[place].startedAt = now
+        var operation = operation
         runningCount += 1
-        if holding.operation.announcesStart {
+        if operation.announcesStart {
             reportStart(attempt)
         } else {
             unreportedStarts.append(attempt)
         }
-        if holding.operation.exclusiveLease != nil { exclusive.append(attempt) }
-        var operation = holding.operation
+        if operation.exclusiveLease != nil { exclusive.append(attempt) }
         if let allocation = allocations.allocation(of: attempt) {
             operation.allocation = allocation
         }
@@ -172,9 +177,11 @@ extension WorkerAgent {
         _ reported: AttemptResult,
         into effects: inout Effects
     ) {
-        guard let holding = held[attempt], holding.state != .waiting else { return }
+        guard let place = held.index(forKey: attempt), held.values[place].state != .waiting
+        else { return }
+        let holding = held.remove(at: place).value
         if holding.state == .yielded { yieldedCount -= 1 } else { runningCount -= 1 }
-        remove(attempt)
+        release(attempt)
         // A result that could not be sent would block the events after it.
         let result = reported.bounded(by: configuration.limits)
         switch holding.end {
@@ -192,6 +199,11 @@ extension WorkerAgent {
 
     mutating func remove(_ attempt: AttemptID) {
         held[attempt] = nil
+        release(attempt)
+    }
+
+    /// Frees everything that an attempt has, besides its slot.
+    private mutating func release(_ attempt: AttemptID) {
         if !exclusive.isEmpty { exclusive.removeAll { $0 == attempt } }
         fetcher.drop(attempt)
         allocations.release(attempt)

@@ -201,13 +201,14 @@ extension WorkerAgent {
         package init() {}
 
         package mutating func removeAll() {
-            messages.removeAll(keepingCapacity: true)
-            inputSteps.removeAll(keepingCapacity: true)
-            starts.removeAll(keepingCapacity: true)
-            stops.removeAll(keepingCapacity: true)
-            answers.removeAll(keepingCapacity: true)
-            watchOrders.removeAll(keepingCapacity: true)
-            notices.removeAll(keepingCapacity: true)
+            // Before each event, when most of them are empty, which is quicker to see than to make.
+            if !messages.isEmpty { messages.removeAll(keepingCapacity: true) }
+            if !inputSteps.isEmpty { inputSteps.removeAll(keepingCapacity: true) }
+            if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
+            if !stops.isEmpty { stops.removeAll(keepingCapacity: true) }
+            if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
+            if !watchOrders.isEmpty { watchOrders.removeAll(keepingCapacity: true) }
+            if !notices.isEmpty { notices.removeAll(keepingCapacity: true) }
             wantsReconnect = false
         }
     }
