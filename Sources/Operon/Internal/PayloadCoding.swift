@@ -23,9 +23,23 @@ extension CodingUserInfoKey? {
 extension Payload {
     /// Encodes a value as JSON. The same value gives the same bytes.
     init(encoding value: some Encodable) throws {
+        self.init(bytes: Array(try Self.encoder.encode(value)))
+    }
+
+    // Created once, because that takes as long as to code a small value.
+
+    private static let encoder: JSONEncoder = {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        self.init(bytes: Array(try encoder.encode(value)))
+        return encoder
+    }()
+    /// For inputs of version 1.
+    private static let decoder = decoder(version: 1)
+
+    private static func decoder(version: Int) -> JSONDecoder {
+        let decoder = JSONDecoder()
+        decoder.userInfo[.operationVersion] = version
+        return decoder
     }
 
     /// Encodes the input of an operation, marked with its version. Version 1 has no mark, like an
@@ -44,8 +58,7 @@ extension Payload {
         guard let version else {
             throw PayloadError(message: "its type is \(contentType), and not JSON")
         }
-        let decoder = JSONDecoder()
-        decoder.userInfo[.operationVersion] = version
+        let decoder = version == 1 ? Self.decoder : Self.decoder(version: version)
         do {
             return try decoder.decode(type, from: isEmpty ? Data("{}".utf8) : Data(bytes))
         } catch let error as DecodingError {

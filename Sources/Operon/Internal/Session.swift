@@ -247,7 +247,9 @@ final class Session: Sendable {
         var operations: [OperationDescription] = []
         for addition in all {
             do {
-                operations += try describe(addition, in: graph)
+                let described = try describe(addition, in: graph)
+                // Usually the first: appending would copy the descriptions, which are large.
+                if operations.isEmpty { operations = described } else { operations += described }
                 batch.append(addition)
             } catch {
                 end(addition, with: error)

@@ -15,8 +15,7 @@ package struct CoordinatorOutbox: Sendable {
         /// The approximate size in memory, in bytes.
         var approximateBytes: Int {
             switch envelope.body {
-            case .dispatch(let dispatch):
-                dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+            case .dispatch(let dispatch): dispatch.approximateBytes
             case .control(let control):
                 control.verdicts.reduce(64 * control.orders.count) { $0 + $1.approximateBytes }
             case .watch(let orders): orders.reduce(0) { $0 + $1.approximateBytes }
@@ -69,10 +68,12 @@ package struct CoordinatorOutbox: Sendable {
                 }
                 break
             }
-            let bytes = dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+            let bytes = dispatch.approximateBytes
             // An operation whose earlier attempt may still run elsewhere travels alone, so that no
             // other operation waits for its start to be announced.
-            let isAlone = dispatch.operations.contains { $0.announcesStart }
+            let isAlone = dispatch.operations.indices.contains { place in
+                dispatch.operations[place].announcesStart
+            }
             var door = Door(place: items.count, operations: dispatch.operations.count, bytes: bytes)
             if !isAlone, let open = doors[address], items[open.place]?.priority == priority,
                 open.operations + door.operations <= operationsPerMessage,
@@ -115,6 +116,13 @@ extension CoordinatorEnvelope {
         dispatch.acknowledged = later.acknowledged
         body = .dispatch(dispatch)
         self.sequence = sequence
+    }
+}
+
+extension Dispatch {
+    /// By index, because a loop over the operations would copy each of them.
+    fileprivate var approximateBytes: Int {
+        operations.indices.reduce(0) { $0 + operations[$1].approximateBytes }
     }
 }
 

@@ -189,7 +189,9 @@ final class OperationExecutor: Sendable {
     private func run(_ kind: RegisteredKind, _ operation: DispatchedOperation, input: Payload) {
         let logs = logContinuation
         let progress = progressContinuation
-        let attempt = operation.held.attempt
+        // Not the whole operation, which is large, is captured below.
+        let held = operation.held
+        let attempt = held.attempt
         let stop = StopSignal()
         stops.withLockedValue { $0[attempt] = stop }
         let run = RegisteredRun(
@@ -203,11 +205,9 @@ final class OperationExecutor: Sendable {
         ) { content in
             await self.ask(content, of: attempt)
         } onLog: { offset, bytes in
-            logs.yield(
-                LogChunk(held: operation.held, stream: .output, offset: offset, bytes: bytes)
-            )
+            logs.yield(LogChunk(held: held, stream: .output, offset: offset, bytes: bytes))
         } onProgress: { word in
-            progress.yield(ProgressReport(held: operation.held, progress: word))
+            progress.yield(ProgressReport(held: held, progress: word))
         }
         run.start(stop: stop) { self.ended(attempt, $0) }
     }
