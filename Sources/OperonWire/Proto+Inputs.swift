@@ -7,7 +7,7 @@ import OperonModel
 /// Inputs in the form in which they are sent.
 struct PackedInputs {
     /// Up to this many inputs, each has an entry. Older workers understand only entries.
-    private static let entriesMax = 1_024
+    static let entriesMax = 1_024
 
     var entries: [ProtoNamedInput]
     /// The names of the inputs without an entry: see `without_output` in operon.proto.

@@ -21,7 +21,10 @@ package enum Wire {
         _ envelope: CoordinatorEnvelope,
         limits: Limits = Limits()
     ) throws(WireError) -> [UInt8] {
-        try encode(ProtoEnvelope(envelope, .init(envelope.body)), limits: limits)
+        guard case .dispatch(let dispatch) = envelope.body else {
+            return try encodeGenerated(envelope, limits: limits)
+        }
+        return try checked(limits) { try encodeDirectly(envelope, dispatch) }
     }
 
     /// Encodes a worker's message. Throws `tooLarge`.
@@ -29,24 +32,44 @@ package enum Wire {
         _ envelope: WorkerEnvelope,
         limits: Limits = Limits()
     ) throws(WireError) -> [UInt8] {
-        try encode(ProtoEnvelope(envelope, .init(envelope.body)), limits: limits)
+        guard case .events(let batch) = envelope.body else {
+            return try encodeGenerated(envelope, limits: limits)
+        }
+        return try checked(limits) { try encodeDirectly(envelope, batch) }
     }
 
-    private static func encode(
-        _ envelope: ProtoEnvelope,
+    /// Encodes any message with the generated types.
+    static func encodeGenerated(
+        _ envelope: CoordinatorEnvelope,
         limits: Limits
+    ) throws(WireError) -> [UInt8] {
+        let proto = ProtoEnvelope(envelope, .init(envelope.body))
+        return try checked(limits) { try proto.serializedBytes() }
+    }
+
+    /// Encodes any message with the generated types.
+    static func encodeGenerated(
+        _ envelope: WorkerEnvelope,
+        limits: Limits
+    ) throws(WireError) -> [UInt8] {
+        let proto = ProtoEnvelope(envelope, .init(envelope.body))
+        return try checked(limits) { try proto.serializedBytes() }
+    }
+
+    private static func checked(
+        _ limits: Limits,
+        _ encode: () throws -> [UInt8]
     ) throws(WireError) -> [UInt8] {
         let bytes: [UInt8]
         do {
-            bytes = try envelope.serializedBytes()
+            bytes = try encode()
         } catch {
             // Only a message of more than 2 GiB can fail here: no field is required, and there is
             // no `Any`.
             throw WireError(.tooLarge, "a message is over what can be encoded at all: \(error)")
         }
-        guard bytes.count <= limits.messageBytes else {
-            throw .tooLarge(bytes.count, limit: limits.messageBytes)
-        }
+        let limit = min(limits.messageBytes, generatedBytesMax - 1)
+        guard bytes.count <= limit else { throw .tooLarge(bytes.count, limit: limit) }
         try checkElements(of: bytes)
         return bytes
     }
@@ -69,7 +92,17 @@ package enum Wire {
         _ bytes: [UInt8],
         limits: Limits = Limits()
     ) throws(WireError) -> CoordinatorEnvelope {
-        let proto = try parse(bytes, limits: limits)
+        try checkSize(of: bytes, limits: limits)
+        if let envelope = decodeDispatchDirectly(bytes, limits) { return envelope }
+        return try decodeGeneratedCoordinator(bytes, limits: limits)
+    }
+
+    /// Decodes any message of a coordinator with the generated types.
+    static func decodeGeneratedCoordinator(
+        _ bytes: [UInt8],
+        limits: Limits
+    ) throws(WireError) -> CoordinatorEnvelope {
+        let proto = try parse(bytes)
         guard let body = proto.body else { throw unknownMessage }
         guard proto.reign != 0 else { throw .invalid("reign", "is 0: a coordinator has one") }
         guard proto.epoch != 0 else { throw .invalid("epoch", "is 0: epochs count from 1") }
@@ -87,7 +120,17 @@ package enum Wire {
         _ bytes: [UInt8],
         limits: Limits = Limits()
     ) throws(WireError) -> WorkerEnvelope {
-        let proto = try parse(bytes, limits: limits)
+        try checkSize(of: bytes, limits: limits)
+        if let envelope = decodeEventsDirectly(bytes, limits) { return envelope }
+        return try decodeGeneratedWorker(bytes, limits: limits)
+    }
+
+    /// Decodes any message of a worker with the generated types.
+    static func decodeGeneratedWorker(
+        _ bytes: [UInt8],
+        limits: Limits
+    ) throws(WireError) -> WorkerEnvelope {
+        let proto = try parse(bytes)
         guard let body = proto.body else { throw unknownMessage }
         let sender: WorkerIdentity
         if case .tick = body {
@@ -109,14 +152,18 @@ package enum Wire {
     /// the depth of the stack.
     static let messageDepthMax = 16
 
-    private static func parse(
-        _ bytes: [UInt8],
-        limits: Limits
-    ) throws(WireError) -> ProtoEnvelope {
+    /// The generated types encode and decode fewer bytes than this.
+    static let generatedBytesMax = 0x7FFF_FFFF
+
+    /// Comes before anything is allocated.
+    private static func checkSize(of bytes: [UInt8], limits: Limits) throws(WireError) {
         guard bytes.count <= limits.messageBytes else {
             throw .tooLarge(bytes.count, limit: limits.messageBytes)
         }
         try checkElements(of: bytes)
+    }
+
+    private static func parse(_ bytes: [UInt8]) throws(WireError) -> ProtoEnvelope {
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = messageDepthMax
         let envelope: ProtoEnvelope

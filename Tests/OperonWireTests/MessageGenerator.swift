@@ -11,6 +11,19 @@ struct MessageGenerator {
         below(2) == 0 ? .coordinator(coordinator()) : .worker(worker())
     }
 
+    /// A message with operations or events, which are written and read without generated types.
+    mutating func frequent() -> Message {
+        while true {
+            let message = message()
+            switch message {
+            case .coordinator(let envelope):
+                if case .dispatch = envelope.body { return message }
+            case .worker(let envelope):
+                if case .events = envelope.body { return message }
+            }
+        }
+    }
+
     // MARK: - Envelopes
 
     private mutating func coordinator() -> CoordinatorEnvelope {
@@ -151,7 +164,8 @@ struct MessageGenerator {
             },
             isIsolated: below(2) == 0,
             announcesStart: below(2) == 0,
-            exclusiveLease: below(2) == 0 ? nil : duration(atLeast: 1)
+            exclusiveLease: below(2) == 0 ? nil : duration(atLeast: 1),
+            traceParent: text()
         )
     }
 

@@ -34,7 +34,8 @@ extension RawMessage {
     mutating func reference(
         byteCount: UInt64 = 1,
         hashBytes: Int = 32,
-        hasOutput: Bool = false
+        hasOutput: Bool = false,
+        behind: [UInt8] = []
     ) {
         message(10) { input in
             input.string(1, "i")
@@ -44,6 +45,7 @@ extension RawMessage {
                 reference.integer(2, 6)
                 reference.integer(3, byteCount)
                 reference.data(4, [UInt8](repeating: 1, count: hashBytes))
+                reference.append(behind)
             }
         }
     }
