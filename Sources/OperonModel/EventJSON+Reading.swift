@@ -84,16 +84,15 @@ private struct ObjectReader {
         guard begin(name) else { return nil }
         let start = position
         var number: Number = 0
-        while position < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[position])
-        {
+        let zero = UInt8(ascii: "0")
+        while position < bytes.count, (zero...zero + 9).contains(bytes[position]) {
             let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
-            let digit = Number(bytes[position] - UInt8(ascii: "0"))
-            let (sum, isOverNow) = tens.addingReportingOverflow(digit)
+            let (sum, isOverNow) = tens.addingReportingOverflow(Number(bytes[position] - zero))
             guard !isOver, !isOverNow else { return fail() }
             number = sum
             position += 1
         }
-        guard position > start, position == start + 1 || bytes[start] != UInt8(ascii: "0") else {
+        guard position > start, position == start + 1 || bytes[start] != zero else {
             return fail()
         }
         return number

@@ -7,6 +7,9 @@ struct FieldWriter {
 
     init(reserving count: Int) { bytes.reserveCapacity(count) }
 
+    /// Removes everything that was written, and keeps the memory.
+    mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
     // MARK: - Values. Default values are left out, as in the generated encoder.
 
     mutating func add(_ tag: UInt64, _ value: UInt64) {
@@ -54,7 +57,7 @@ struct FieldWriter {
         bytes.append(contentsOf: text.utf8)
     }
 
-    private mutating func addEvenEmpty(_ tag: UInt64, _ data: [UInt8]) {
+    mutating func addEvenEmpty(_ tag: UInt64, _ data: [UInt8]) {
         addVarint(tag)
         addVarint(UInt64(data.count))
         bytes += data

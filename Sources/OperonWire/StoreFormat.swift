@@ -35,13 +35,16 @@ package enum StoreFormat {
             let lengthAt = bytes.count
             bytes.append(contentsOf: repeatElement(0, count: 8))
             bytes += try serialized(front)
-            var operation = StoredOperationBytes()
+            var operations = FieldWriter(reserving: 64 * (end - start))
+            var usual = StoredOperationBytes()
             for place in start..<end {
-                if !operation.write(graph.operations[place]) {
-                    operation.bytes = try encodeInGeneral(graph.operations[place])
-                }
-                operation.append(to: &bytes, as: GraphField.operations)
+                let isUsual = usual.write(graph.operations[place])
+                operations.addEvenEmpty(
+                    GraphField.operations << 3 | 2,
+                    isUsual ? usual.bytes : try encodeInGeneral(graph.operations[place])
+                )
             }
+            bytes += operations.bytes
             bytes += try serialized(back)
             let length = UInt64(bytes.count - lengthAt - 8)
             for place in 0..<8 {

@@ -8,7 +8,9 @@ import OperonModel
 /// values left out unless the field is optional.
 struct StoredOperationBytes {
     /// The operation that was written last.
-    var bytes: [UInt8] = []
+    private var writer = FieldWriter(reserving: 256)
+
+    var bytes: [UInt8] { writer.bytes }
 
     /// Writes an operation in place of the last one. `false`: it has properties that few operations
     /// have, which only the generated encoder knows.
@@ -22,121 +24,71 @@ struct StoredOperationBytes {
         case .command, .external: return false
         case .nothing, .wait, .registered: break
         }
-        bytes.removeAll(keepingCapacity: true)
-        add(OperationField.name, operation.name)
-        add(OperationField.summary, operation.summary)
+        writer.removeAll()
+        writer.add(Self.text(OperationField.name), operation.name)
+        writer.add(Self.text(OperationField.summary), operation.summary)
         for dependency in operation.dependencies { add(dependency) }
         if operation.queue != QueueSettings.defaultName {
-            add(OperationField.queue, operation.queue)
+            writer.add(Self.text(OperationField.queue), operation.queue)
         }
         if let priority = operation.priority {
             let number = Int64(priority.rawValue)
-            addNumber(OperationField.priority, UInt64(bitPattern: number << 1 ^ number >> 63))
+            writer.addEvenZero(Self.number(OperationField.priority), number << 1 ^ number >> 63)
         }
         let quality = ProtoQualityOfService(operation.qualityOfService).rawValue
-        if quality != 0 { addNumber(OperationField.qualityOfService, UInt64(quality)) }
+        writer.add(Self.number(OperationField.qualityOfService), UInt64(quality))
         addTime(OperationField.timeout, operation.timeout?.nanoseconds)
         addTime(OperationField.expectedDuration, operation.expectedDuration?.nanoseconds)
-        for key in operation.exclusive { addText(OperationField.exclusive, key) }
+        for key in operation.exclusive {
+            writer.addEvenEmpty(Self.text(OperationField.exclusive), key)
+        }
         add(operation.work)
         addTime(OperationField.delay, operation.delay?.nanoseconds)
         addTime(OperationField.notBefore, operation.notBefore?.nanosecondsSince1970)
         addTime(OperationField.deadline, operation.deadline?.nanosecondsSince1970)
-        if operation.cancelSiblings { addNumber(OperationField.cancelSiblings, 1) }
+        writer.add(Self.number(OperationField.cancelSiblings), operation.cancelSiblings)
         return true
     }
 
-    /// Appends the operation that was written last as a field of another message.
-    func append(to message: inout [UInt8], as field: UInt64) {
-        Self.addVarint(field << 3 | 2, to: &message)
-        Self.addVarint(UInt64(bytes.count), to: &message)
-        message += bytes
-    }
-
     private mutating func add(_ dependency: DependencyDescription) {
+        let start = writer.beginMessage(Self.text(OperationField.dependencies))
+        writer.add(Self.text(DependencyField.name), dependency.name)
         let condition = UInt64(dependency.condition.rawValue)
-        var size = Self.size(ofText: dependency.name)
-        if condition != 0 { size += 1 + Self.size(condition) }
-        addLength(OperationField.dependencies, size)
-        add(DependencyField.name, dependency.name)
-        if condition != 0 { addNumber(DependencyField.condition, condition) }
+        writer.add(Self.number(DependencyField.condition), condition)
+        writer.endMessage(start)
     }
 
     private mutating func add(_ work: Work) {
         switch work {
-        case .nothing: addLength(OperationField.nothing, 0)
+        case .nothing: writer.addEmptyMessage(Self.text(OperationField.nothing))
         case .wait(let duration): addTime(OperationField.wait, duration.nanoseconds)
         case .registered(let kind, let input):
+            let start = writer.beginMessage(Self.text(OperationField.registered))
+            writer.add(Self.text(RegisteredField.kind), kind)
             let isJSON = input.contentType == Payload.json
-            var inputSize = Self.size(ofBytes: input.bytes.count)
-            if !isJSON { inputSize += Self.size(ofPresentText: input.contentType) }
-            var size = Self.size(ofText: kind)
-            let hasInput = !isJSON || !input.isEmpty
-            if hasInput { size += 1 + Self.size(UInt64(inputSize)) + inputSize }
-            addLength(OperationField.registered, size)
-            add(RegisteredField.kind, kind)
-            guard hasInput else { return }
-            addLength(RegisteredField.input, inputSize)
-            if !isJSON { addText(PayloadField.contentType, input.contentType) }
-            guard !input.isEmpty else { return }
-            addLength(PayloadField.value, input.bytes.count)
-            bytes += input.bytes
+            if !isJSON || !input.isEmpty {
+                let inputStart = writer.beginMessage(Self.text(RegisteredField.input))
+                if !isJSON {
+                    writer.addEvenEmpty(Self.text(PayloadField.contentType), input.contentType)
+                }
+                writer.add(Self.text(PayloadField.value), input.bytes)
+                writer.endMessage(inputStart)
+            }
+            writer.endMessage(start)
         // `write` refuses them.
         case .command, .external: return
         }
     }
 
-    // MARK: - Fields
-
-    private mutating func add(_ field: UInt64, _ text: String) {
-        if !text.isEmpty { addText(field, text) }
-    }
-
-    private mutating func addText(_ field: UInt64, _ text: String) {
-        addLength(field, text.utf8.count)
-        bytes.append(contentsOf: text.utf8)
-    }
-
     private mutating func addTime(_ field: UInt64, _ nanoseconds: Int64?) {
         guard let nanoseconds else { return }
-        addNumber(field, UInt64(bitPattern: nanoseconds))
+        writer.addEvenZero(Self.number(field), nanoseconds)
     }
 
-    private mutating func addNumber(_ field: UInt64, _ value: UInt64) {
-        Self.addVarint(field << 3, to: &bytes)
-        Self.addVarint(value, to: &bytes)
-    }
+    // MARK: - Tags
 
-    private mutating func addLength(_ field: UInt64, _ length: Int) {
-        Self.addVarint(field << 3 | 2, to: &bytes)
-        Self.addVarint(UInt64(length), to: &bytes)
-    }
+    private static func number(_ field: UInt64) -> UInt64 { field << 3 }
 
-    private static func addVarint(_ value: UInt64, to bytes: inout [UInt8]) {
-        var value = value
-        while value > 0x7F {
-            bytes.append(UInt8(truncatingIfNeeded: value) | 0x80)
-            value >>= 7
-        }
-        bytes.append(UInt8(value))
-    }
-
-    // MARK: - Sizes
-
-    /// Of a number.
-    private static func size(_ value: UInt64) -> Int { (70 - (value | 1).leadingZeroBitCount) / 7 }
-
-    // Of a field with a number below 16; 0 if it is left out.
-
-    private static func size(ofText text: String) -> Int {
-        text.isEmpty ? 0 : size(ofPresentText: text)
-    }
-
-    private static func size(ofPresentText text: String) -> Int {
-        1 + size(UInt64(text.utf8.count)) + text.utf8.count
-    }
-
-    private static func size(ofBytes count: Int) -> Int {
-        count == 0 ? 0 : 1 + size(UInt64(count)) + count
-    }
+    /// Of a text, bytes or a message.
+    private static func text(_ field: UInt64) -> UInt64 { field << 3 | 2 }
 }
