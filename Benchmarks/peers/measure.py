@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import queue
+import random
 import signal
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def run_session(name, slots, names, options, round_number):
                "--binaries", options.binaries, "--work", work]
     # Parsl looks for its programs in PATH.
     path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = dict(os.environ, PATH=path, PYTHONPATH=str(HERE), TMPDIR=str(work))
+    environment = dict(os.environ, PATH=path, PYTHONPATH=str(HERE), TMPDIR=str(work),
+                       PEERS_SESSION=f"{random.getrandbits(48):x}")
     with (work / "errors").open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
                                    env=environment, cwd=work, stdin=subprocess.DEVNULL)

@@ -7,6 +7,7 @@ docs/PERFORMANCE.md and README.md. --images only draws the plots.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -104,7 +105,8 @@ def number(value):
     """Three digits, and no exponent."""
     if value >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    decimals = 2 - math.floor(math.log10(value)) if value > 0 else 2
+    return f"{value:.{decimals}f}"
 
 
 def cell(value, write=number):
@@ -250,7 +252,7 @@ def cost_plot(figures):
     return plots.plot(
         "Cost of an operation",
         "Time for each operation that does nothing, on two slots. Left is better; the scale is "
-        "logarithmic.",
+        "logarithmic. Operon's clock begins when its first operation is sent.",
         ["one of many independent operations", "one of a layered graph", "one link of a chain"],
         groups, ticks, microseconds)
 

@@ -88,7 +88,9 @@ class Session:
         The search starts near the grain that is expected. A run with less than half is repeated, as
         one pause of the machine would send the search far away; the better one counts.
         """
+        last = int(math.log2(GRAIN_MAX / GRAIN_MIN))
         step = round(math.log2(max(self.slots * self.cost, GRAIN_MIN) / GRAIN_MIN))
+        step = min(step, last)
         tried = {}
 
         def efficiency(step):
@@ -100,9 +102,9 @@ class Session:
             return tried[step]
 
         while efficiency(step) < 0.5:
+            if step == last:
+                raise RuntimeError(f"less than half is work at {GRAIN_MIN * 2**step:g} s")
             step += 1
-            if GRAIN_MIN * 2**step > GRAIN_MAX:
-                raise RuntimeError(f"less than half is work at {GRAIN_MAX} s")
         while step > 0 and efficiency(step - 1) >= 0.5:
             step -= 1
         grain = GRAIN_MIN * 2**step

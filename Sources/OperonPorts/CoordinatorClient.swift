@@ -155,6 +155,32 @@ package enum ClientEvent: Hashable, Sendable {
     /// have, for instance because an older copy replaced its store. In that case the caller must
     /// discard everything it has seen.
     case gap(UInt64, UInt64)
+
+    /// The number of the event, or the first number of the gap.
+    package var first: UInt64 {
+        switch self {
+        case .event(let event): event.sequence
+        case .gap(let first, _): first
+        }
+    }
+
+    /// The number of the event, or the last number of the gap: a stream that continues after it
+    /// misses and repeats nothing.
+    package var last: UInt64 {
+        switch self {
+        case .event(let event): event.sequence
+        case .gap(_, let last): last
+        }
+    }
+
+    package var isGap: Bool {
+        if case .gap = self { true } else { false }
+    }
+
+    /// The graph that the event is about.
+    package var graph: UInt32? {
+        if case .event(let event) = self { event.graph } else { nil }
+    }
 }
 
 /// A graph, or an addition to a graph, that is submitted to a coordinator.

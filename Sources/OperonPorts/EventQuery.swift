@@ -43,7 +43,7 @@ package final class SharedEvent: Sendable {
 
     package init(_ view: EventView) { self.view = view }
 
-    /// Its encoded form, which is the same for all readers.
+    /// Its encoded form. The first call decides it, so all readers have to pass the same function.
     package func encoded(by encode: (EventView) -> [UInt8]) -> [UInt8] {
         encoded.withLockedValue { encoded in
             if let encoded { return encoded }

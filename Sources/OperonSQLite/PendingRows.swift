@@ -42,7 +42,7 @@ struct PendingRows {
         dependencyChanges += changes.dependencyChanges
     }
 
-    /// Removes everything and keeps the memory, because as much comes again: at most the rows of
+    /// Removes everything, each field above, and keeps the memory, because as much comes again: at most the rows of
     /// `rowsMax` and of one commit, or of one part of a large commit.
     mutating func removeAll() {
         graphs.removeAll(keepingCapacity: true)

@@ -80,11 +80,7 @@ extension FieldWriter {
         case .wait(let duration): addEvenZero(Tag.wait, duration.nanoseconds)
         // Starting its process takes a thousand times as long.
         case .command(let command): try addGenerated(Tag.command, ProtoCommand(command))
-        case .registered(let kind, let input):
-            let start = beginMessage(Tag.registered)
-            add(RegisteredTag.kind, kind)
-            if input != .empty { addPayload(RegisteredTag.input, input) }
-            endMessage(start)
+        case .registered(let kind, let input): addRegistered(Tag.registered, kind, input)
         // No worker ever gets an external operation.
         case .external: break
         }

@@ -110,6 +110,14 @@ extension FieldWriter {
         endMessage(start)
     }
 
+    /// Adds work of a registered kind.
+    mutating func addRegistered(_ tag: UInt64, _ kind: String, _ input: Payload) {
+        let start = beginMessage(tag)
+        add(RegisteredTag.kind, kind)
+        if input != .empty { addPayload(RegisteredTag.input, input) }
+        endMessage(start)
+    }
+
     mutating func addPayload(_ tag: UInt64, _ payload: Payload) {
         let start = beginMessage(tag)
         if payload.contentType != Payload.json {

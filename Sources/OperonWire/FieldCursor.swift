@@ -9,6 +9,8 @@ struct FieldCursor {
         var bytes: Range<Int> = 0..<0
         /// Whether its value is a number.
         var isNumber = false
+        /// Whether its value has a length, as texts, bytes and messages have.
+        var hasLength = false
     }
 
     private var position: Int
@@ -29,7 +31,9 @@ struct FieldCursor {
         switch key & 7 {
         case 0: (field.value, field.isNumber) = (try number(in: bytes), true)
         case 1: field.bytes = try take(8)
-        case 2: field.bytes = try take(Int(exactly: try number(in: bytes)) ?? .max)
+        case 2:
+            field.bytes = try take(Int(exactly: try number(in: bytes)) ?? .max)
+            field.hasLength = true
         case 5: field.bytes = try take(4)
         case _: throw Self.cutOff
         }

@@ -63,18 +63,7 @@ struct StoredOperationBytes {
         case .nothing: writer.addEmptyMessage(Self.text(OperationField.nothing))
         case .wait(let duration): addTime(OperationField.wait, duration.nanoseconds)
         case .registered(let kind, let input):
-            let start = writer.beginMessage(Self.text(OperationField.registered))
-            writer.add(Self.text(RegisteredField.kind), kind)
-            let isJSON = input.contentType == Payload.json
-            if !isJSON || !input.isEmpty {
-                let inputStart = writer.beginMessage(Self.text(RegisteredField.input))
-                if !isJSON {
-                    writer.addEvenEmpty(Self.text(PayloadField.contentType), input.contentType)
-                }
-                writer.add(Self.text(PayloadField.value), input.bytes)
-                writer.endMessage(inputStart)
-            }
-            writer.endMessage(start)
+            writer.addRegistered(Self.text(OperationField.registered), kind, input)
         // `write` refuses them.
         case .command, .external: return
         }

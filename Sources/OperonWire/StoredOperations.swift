@@ -161,17 +161,17 @@ package struct StoredOperations: Sendable {
         var input = Payload.empty
         var cursor = FieldCursor(bytes)
         while let field = try cursor.next(in: body) {
-            switch (field.number, field.isNumber) {
-            case (RegisteredField.kind, false):
+            switch (field.number, field.hasLength) {
+            case (RegisteredField.kind, true):
                 guard let text = String(validating: body[field.bytes], as: UTF8.self) else {
                     return try StoreFormat.registered(Array(body[bytes]))
                 }
                 kind = text
-            case (RegisteredField.input, false):
+            case (RegisteredField.input, true):
                 var parts = FieldCursor(field.bytes)
                 while let part = try parts.next(in: body) {
-                    switch (part.number, part.isNumber) {
-                    case (PayloadField.value, false): input.bytes = Array(body[part.bytes])
+                    switch (part.number, part.hasLength) {
+                    case (PayloadField.value, true): input.bytes = Array(body[part.bytes])
                     case _: return try StoreFormat.registered(Array(body[bytes]))
                     }
                 }

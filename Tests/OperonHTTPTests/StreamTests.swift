@@ -20,6 +20,18 @@ import Testing
         return found
     }
 
+    /// A reader that goes on after this number gets nothing twice.
+    @Test func `the position after a batch is the end of its last item, gap or event`() {
+        func event(_ number: UInt64) -> ClientEvent {
+            let time = TimeText(WallTime(nanosecondsSince1970: 0))
+            return .event(EventView(sequence: number, at: time, kind: EventKind(.suspended)))
+        }
+        #expect([event(7), .gap(8, 900)].last?.last == 900)
+        #expect([.gap(8, 900), event(901)].last?.last == 901)
+        #expect([ClientEvent.gap(1, 5)].last?.last == 5)
+        #expect(ClientEvent.gap(3, 5).first == 3 && event(7).first == 7)
+    }
+
     @Test func `events come as they happen, of one graph if one is named`() async throws {
         try await ServedCluster.run { (served: ServedCluster) async throws in
             _ = try await served.coordinator.submit(Submission(graph: .diamond))

@@ -64,6 +64,8 @@ import Testing
             changed { $0.retry = RetryPolicy(limit: 2) },
             changed { $0.inFlight = InFlightLimit(group: "g", limit: 3) },
             changed { $0.enforcesResources = true },
+            changed { $0.resources = [.cpus(1)] },
+            changed { $0.workers = [.equals("zone", "a")] },
             changed { operation in
                 var elsewhere = DependencyDescription("other/b")
                 elsewhere.resolvedID = OperationID(graph: GraphID(rawValue: 1), index: 0)
@@ -122,5 +124,49 @@ import Testing
         let dispatched = try stored.dispatchedDescription(of: 0)
 
         #expect(try dispatched.work == stored.description(of: 0).work)
+    }
+
+    /// The work of a registered kind as a store would not write it: fields in other forms, twice,
+    /// unknown, or cut off.
+    private static let strange: [[UInt8]] = {
+        let kind = RawField(number: 1, form: 2, content: Array("Kind".utf8))
+        let input = RawField(number: 2, form: 2, content: [0x12, 1, 7])
+        var fields: [[RawField]] = [[kind, input], [input, kind], [kind, kind], [input, input]]
+        for form in [0, 1, 5] as [UInt64] {
+            let content = [UInt8](repeating: 0x41, count: form == 1 ? 8 : form == 5 ? 4 : 0)
+            for number in [1, 2, 3] as [UInt64] {
+                let odd = RawField(number: number, form: form, value: 9, content: content)
+                fields += [[odd], [kind, odd], [odd, input]]
+                let inside = RawField(number: 2, form: 2, content: odd.bytes)
+                fields.append([kind, inside])
+            }
+        }
+        fields.append([RawField(number: 1, form: 2, content: [0xFF]), input])
+        return fields.map { $0.flatMap(\.bytes) } + [[0x0A], [0x0A, 9, 1], [0x12, 2, 0x12, 5]]
+    }()
+
+    @Test(arguments: strange)
+    func `strange bytes of registered work are read as the generated decoder reads them`(
+        _ bytes: [UInt8]
+    ) throws {
+        let name = RawField(number: OperationField.name, form: 2, content: [0x61])
+        let work = RawField(number: OperationField.registered, form: 2, content: bytes)
+        let operation = RawField(
+            number: GraphField.operations,
+            form: 2,
+            content: name.bytes + work.bytes
+        )
+        let length = (0..<8).map { UInt8(truncatingIfNeeded: operation.bytes.count >> (8 * $0)) }
+        var stored = StoredOperations()
+        try stored.append(length + operation.bytes)
+
+        let whole = Result { try stored.description(of: 0).work }
+        let quick = Result { try stored.dispatchedDescription(of: 0).work }
+
+        switch (whole, quick) {
+        case (.success(let whole), .success(let quick)): #expect(quick == whole)
+        case (.failure, .failure): break
+        default: Issue.record("\(quick) instead of \(whole)")
+        }
     }
 }

@@ -15,7 +15,8 @@ from workloads import Progress
 URL = os.environ["PEERS_BROKER"]
 app = celery.Celery("peers", broker=URL, backend="rpc://")
 app.conf.update(
-    task_default_queue="peers-celery",
+    # A queue of its own for each session: what a failed one leaves behind disturbs no other.
+    task_default_queue=f"peers-celery-{os.environ['PEERS_SESSION']}",
     task_default_delivery_mode="transient",
     result_persistent=False,
     broker_connection_retry_on_startup=True,

@@ -17,7 +17,9 @@ from workloads import Progress
 
 # The client and the workers both import this module.
 URL = os.environ["PEERS_BROKER"]
-QUEUE, ENDS = "peers-dramatiq", "peers-dramatiq-ends"
+# Queues of their own for each session: what a failed one leaves behind disturbs no other.
+QUEUE = f"peers-dramatiq-{os.environ['PEERS_SESSION']}"
+ENDS = f"{QUEUE}-ends"
 
 
 class Ends(dramatiq.Middleware):

@@ -58,15 +58,13 @@ struct Events: AsyncParsableCommand {
         guard let last = try await session.client.status().lastEvent else { return }
         let start = after ?? (id == nil && last > Self.lastCount ? last - Self.lastCount : 0)
         guard start < last else { return }
-        for try await item in try await session.client.events(after: start, graph: nil) {
-            switch item {
-            case .gap(_, let end):
-                Self.print([item], session.console)
-                if end >= last { return }
-            case .event(let event):
-                if id == nil || event.graph == id { Self.print([item], session.console) }
-                if event.sequence >= last { return }
+        for try await batch in try await session.client.events(EventQuery(after: start)) {
+            let events = batch.compactMap(\.event)
+            let wanted = events.filter {
+                $0.first <= last && (id == nil || $0.isGap || $0.graph == id)
             }
+            Self.print(wanted, session.console)
+            if events.contains(where: { $0.last >= last }) { return }
         }
     }
 
@@ -82,8 +80,8 @@ struct Events: AsyncParsableCommand {
             after: after,
             graph: id,
             batches: { batch in
-                if case .event(let event) = batch.last { last.sequence = event.sequence }
                 Self.print(batch, session.console)
+                if let end = batch.last { last.sequence = end.last }
                 return false
             }
         )
