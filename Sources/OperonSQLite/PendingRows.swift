@@ -42,8 +42,8 @@ struct PendingRows {
         dependencyChanges += changes.dependencyChanges
     }
 
-    /// Removes everything, each field above, and keeps the memory, because as much comes again: at most the rows of
-    /// `rowsMax` and of one commit, or of one part of a large commit.
+    /// Removes everything, each field above, and keeps the memory, because as much comes again: at
+    /// most the rows of `rowsMax` and of one commit, or of one part of a large commit.
     mutating func removeAll() {
         graphs.removeAll(keepingCapacity: true)
         operations.removeAll(keepingCapacity: true)
