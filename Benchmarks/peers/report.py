@@ -251,8 +251,8 @@ def cost_plot(figures):
     ticks = [sign * 10**power for power in range(6) for sign in (1, 3)]
     return plots.plot(
         "Cost of an operation",
-        "Time for each operation that does nothing, on two slots. Left is better; the scale is "
-        "logarithmic. Operon's clock begins when its first operation is sent.",
+        "Time for each operation that does nothing, on two slots. Left is better. Operon's clock "
+        "begins with its first dispatch.",
         ["one of many independent operations", "one of a layered graph", "one link of a chain"],
         groups, ticks, microseconds)
 
