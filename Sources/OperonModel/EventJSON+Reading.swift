@@ -1,6 +1,6 @@
 extension EventJSON {
-    /// Reads what `line` writes, for clients that follow events: Foundation takes some fifty times
-    /// as long for one.
+    /// Reads what `line` writes, for clients that follow events: there are three for each
+    /// operation.
     ///
     /// - Returns: `nil` if the JSON is not exactly what `line` writes for some event without an
     ///   error, or if a text in it has an escape. It may still be the JSON of an event: of a later
