@@ -20,9 +20,8 @@ import Testing
             try workspace.startWorkers(2, slots: 2)
             let lives = CoordinatorLives(workspace)
             // Early enough for everything to be in the middle, late enough for workers to be there.
-            // The first answer is to the submission. On a busy machine, the graph may end soon
-            // after `operon wait` has begun to read, so that there are few others.
-            let time = point == .answered ? 2 : 4
+            // The first answer is to the submission, and no other comes for certain.
+            let time = point == .answered ? 1 : 4
             try await lives.start(killAt: "\(point.rawValue):\(time)")
             try await lives.submit(file, key: "once")
             try await lives.restartUntilFinished()
