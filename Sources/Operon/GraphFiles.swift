@@ -170,7 +170,7 @@ public struct SubmittedGraph: Sendable {
 
     /// Events after which the graph may have finished.
     private static let ends = Set(ClusterEvent.Kind.allCases.filter(\.mayEndGraph))
-        .union([.finished])
+        .union([.finished, .rangeFinished])
 
     /// Waits until all operations of the graph have finished.
     ///
@@ -192,9 +192,10 @@ public struct SubmittedGraph: Sendable {
                     // inferring it.
                     var missing = counts.unfinished
                     for try await event in events {
-                        if case .event(let event) = event, event.kind.known == .finished {
-                            // Each unfinished operation has an event before the graph can be over.
-                            missing -= 1
+                        if case .event(let event) = event, event.outcome != nil {
+                            // An event tells of each unfinished operation before the graph can be
+                            // over.
+                            missing -= Int(event.count ?? 1)
                             if missing > 0 { continue }
                         }
                         counts = try await cluster.ask { try await $0.graph("\(id)") }.counts

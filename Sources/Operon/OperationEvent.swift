@@ -21,6 +21,9 @@ public struct OperationEvent: Hashable, Sendable {
         case cancelRequested
         /// The operation has finished.
         case finished(OutcomeKind)
+        /// The operation and those after it in its graph, `count` in all, have finished together,
+        /// because very many were cancelled. The events of one operation say `finished` instead.
+        case rangeFinished(OutcomeKind, count: Int)
         /// The finished operation was reopened for a retry.
         case reopened
         /// The priority of the operation changed.
@@ -76,14 +79,21 @@ public struct OperationEvent: Hashable, Sendable {
         worker = nil
     }
 
-    init(_ view: EventView) {
-        kind = Kind(view)
-        sequence = view.sequence
-        date = view.at.time
-        operation = view.operation.map {
+    /// - Parameter reader: The only operation that the reader asks about, with its name.
+    init(_ view: EventView, for reader: (id: OperationID, name: String)?) {
+        let first = view.operation.map {
             OperationID(graph: GraphID(rawValue: $0.graph), index: $0.index)
         }
-        operationName = view.operation?.name
+        if let reader, let first, let outcome = view.outcome,
+            view.kind.known == .rangeFinished, reader.id.graph == first.graph,
+            reader.id.index >= first.index, reader.id.index - first.index < view.count ?? 1
+        {
+            (kind, operation, operationName) = (.finished(outcome), reader.id, reader.name)
+        } else {
+            (kind, operation, operationName) = (Kind(view), first, view.operation?.name)
+        }
+        sequence = view.sequence
+        date = view.at.time
         queueName = view.queue
         attempt = view.attempt
         worker = view.worker
@@ -100,6 +110,8 @@ extension OperationEvent.Kind {
         case .retry: self = .retry
         case .cancelRequested: self = .cancelRequested
         case .finished: self = view.outcome.map { .finished($0) } ?? other
+        case .rangeFinished:
+            self = view.outcome.map { .rangeFinished($0, count: Int(view.count ?? 1)) } ?? other
         case .reopened: self = .reopened
         case .priority: self = .priorityChanged
         case .dependencyAdded: self = .dependencyAdded
@@ -131,6 +143,8 @@ public struct OperationEvents: AsyncSequence, Sendable {
         /// `nil`: no further events.
         var events: AsyncThrowingStream<ClientEvent, any Error>?
         var judge: @Sendable (OperationEvent) -> Judgement = { _ in .tell }
+        /// The only operation that the reader asks about, with its name.
+        var operation: (id: OperationID, name: String)?
     }
 
     enum Judgement {
@@ -153,6 +167,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
         private var first: [OperationEvent] = []
         private var events: AsyncThrowingStream<ClientEvent, any Error>.Iterator?
         private var judge: @Sendable (OperationEvent) -> Judgement = { _ in .tell }
+        private var operation: (id: OperationID, name: String)?
         private var isOpen = false
 
         fileprivate init(open: @escaping @Sendable () async throws -> Source) {
@@ -166,6 +181,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
                 first = source.first.reversed()
                 events = source.events?.makeAsyncIterator()
                 judge = source.judge
+                operation = source.operation
                 isOpen = true
             }
             if let event = first.popLast() { return event }
@@ -187,7 +203,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
         private mutating func nextOfAll() async throws -> OperationEvent? {
             do {
                 switch try await events?.next(isolation: #isolation) {
-                case .event(let view): return OperationEvent(view)
+                case .event(let view): return OperationEvent(view, for: operation)
                 case .gap(let first, let last):
                     return OperationEvent(.gap(first: first, last: last), sequence: last)
                 case nil: return nil
@@ -231,7 +247,11 @@ extension AnyOperationHandle {
             guard let id, let queue else {
                 throw OperonError(.invalid, "“\(name)” was not added to a queue.")
             }
-            if let sequence { return try await source(id, queue.cluster, after: sequence) }
+            if let sequence {
+                var source = try await source(id, queue.cluster, after: sequence)
+                source.operation = (id, name)
+                return source
+            }
             // The position first: events between the two calls are then delivered twice instead of
             // never.
             let last = try await queue.cluster.ask { try await $0.status().lastEvent ?? 0 }
@@ -240,6 +260,7 @@ extension AnyOperationHandle {
             if case .finished = kind { return OperationEvents.Source(first: [first]) }
             var source = try await source(id, queue.cluster, after: last)
             source.first = [first]
+            source.operation = (id, name)
             return source
         }
     }

@@ -118,22 +118,31 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        var finished: [OperationID] = []
+        var waiting: [OperationID] = []
+        var stopped: [OperationID] = []
+        waiting.reserveCapacity(members.count)
         for operation in members {
             graphs[flags: operation].insert(.cancelRequested)
-            if let reason { graphs[operation.graph].reasons[operation.index] = reason }
             switch graphs[state: operation] {
-            case .pending, .ready: finished.append(operation)
+            case .pending, .ready: waiting.append(operation)
             case .dispatched, .executing:
+                if let reason { graphs[operation.graph].reasons[operation.index] = reason }
                 if stopExternal(operation, .cancelled, at: now, into: &effects) {
-                    finished.append(operation)
+                    stopped.append(operation)
                 } else {
                     order(.cancel, attemptAt: graphs[attempt: operation], into: &effects)
                 }
             case .finished: break  // `mayBeCancelled` left them out.
             }
         }
-        finishCancelled(finished, at: now, into: &effects)
+        settle(waiting, cancelledFor: reason, at: now, into: &effects)
+        for operation in stopped {
+            settle(operation, cancelledOutcome(of: operation), at: now, into: &effects)
+        }
+        for operation in waiting + stopped {
+            release(dependentsOf: operation, outcome: .cancelled, at: now, into: &effects)
+            drainWorklist(at: now, into: &effects)
+        }
     }
 
     func members(of queue: Int) -> [OperationID] {
@@ -209,18 +218,37 @@ extension Scheduler {
 }
 
 extension Scheduler {
-    /// Finishes waiting operations as `cancelled`, then visits their dependents.
-    private mutating func finishCancelled(
+    /// Records the outcomes of waiting operations, each once.
+    ///
+    /// - Parameter reason: `nil`: that of their graph.
+    private mutating func settle(
         _ operations: [OperationID],
+        cancelledFor reason: String?,
         at now: Moment,
         into effects: inout Effects
     ) {
-        for operation in operations {
-            settle(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        }
-        for operation in operations {
-            release(dependentsOf: operation, outcome: .cancelled, at: now, into: &effects)
-            drainWorklist(at: now, into: &effects)
+        var start = 0
+        while start < operations.count {
+            let first = operations[start]
+            // In one queue, because the event of a range names the queue.
+            let queue = graphs.queue(of: first)
+            var end = start + 1
+            while end < operations.count, operations[end].graph == first.graph,
+                operations[end].index == operations[end - 1].index + 1,
+                graphs.queue(of: operations[end]) == queue
+            { end += 1 }
+            let reason = reason ?? graphs[first.graph].cancelReason
+            let outcome = Outcome.cancelled(reason: reason)
+            if end - start >= configuration.rangeMin {
+                let indices = first.index..<first.index + UInt32(end - start)
+                let range = OperationRange(graph: first.graph, indices: indices)
+                settle(range, outcome, at: now, into: &effects)
+            } else {
+                for operation in operations[start..<end] {
+                    settle(operation, outcome, at: now, into: &effects)
+                }
+            }
+            start = end
         }
     }
 }

@@ -243,24 +243,52 @@ extension Scheduler {
             graphs[state: operation] != .finished,
             "an outcome is final: every caller looks at the state first"
         )
-        let wasEnqueued = isEnqueued(operation)
-        if wasEnqueued { leaveLane(operation) }
-        if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
-        if graphs[flags: operation].contains(.delayed) { clearAside(operation) }
-        graphs.move(operation, to: .finished)
-        graphs[outcome: operation] = outcome.kind
+        let wasEnqueued = leaveStates(operation, outcome.kind)
         if outcome.kind != .succeeded {
             graphs[operation.graph].outcomes[operation.index] = outcome
         }
-        graphs[operation.graph].counts[Int(outcome.kind.rawValue)] += 1
-        graphs[operation.graph].unfinished -= 1
-        queues[graphs.queue(of: operation)].unfinished -= 1
         effects.finished(operation, outcome)
         if graphs[operation.graph].unfinished == 0 {
             hasNothingToDo(operation.graph, at: now, into: &effects)
         }
         if wasEnqueued { passKeysOn(of: operation) }
         tellWaiters(of: operation, outcome.kind)
+    }
+
+    /// The same for operations without an attempt, with one record. None of them has an outcome.
+    mutating func settle(
+        _ operations: OperationRange,
+        _ outcome: Outcome,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        var enqueued: [OperationID] = []
+        for operation in operations {
+            let wasEnqueued = leaveStates(operation, outcome.kind)
+            if wasEnqueued, graphs.rule(of: operation).hasKeys { enqueued.append(operation) }
+        }
+        graphs[operations.graph].outcomes.set(operations.indices, to: outcome)
+        effects.finished(operations, outcome)
+        if graphs[operations.graph].unfinished == 0 {
+            hasNothingToDo(operations.graph, at: now, into: &effects)
+        }
+        for operation in enqueued { passKeysOn(of: operation) }
+        guard !waiters.isEmpty else { return }
+        for operation in operations { tellWaiters(of: operation, outcome.kind) }
+    }
+
+    /// Counts an operation among the finished ones. Returns whether it was in its lane.
+    private mutating func leaveStates(_ operation: OperationID, _ outcome: OutcomeKind) -> Bool {
+        let wasEnqueued = isEnqueued(operation)
+        if wasEnqueued { leaveLane(operation) }
+        if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
+        if graphs[flags: operation].contains(.delayed) { clearAside(operation) }
+        graphs.move(operation, to: .finished)
+        graphs[outcome: operation] = outcome
+        graphs[operation.graph].counts[Int(outcome.rawValue)] += 1
+        graphs[operation.graph].unfinished -= 1
+        queues[graphs.queue(of: operation)].unfinished -= 1
+        return wasEnqueued
     }
 
     mutating func release(

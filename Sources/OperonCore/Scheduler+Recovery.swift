@@ -429,7 +429,7 @@ extension GraphState {
         guard operations.outcome[index] == nil else { return }
         operations.restore(index, as: .finished)
         operations.outcome[index] = outcome.kind
-        if outcome.kind != .succeeded { outcomes[index] = outcome }
+        if outcome.kind != .succeeded { outcomes.append(outcome, of: index) }
         counts[Int(outcome.kind.rawValue)] += 1
         unfinished -= 1
     }

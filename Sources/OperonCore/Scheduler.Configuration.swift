@@ -41,6 +41,9 @@ extension Scheduler {
         /// workers that ran operations of no length waited for each transaction of the store; with
         /// 256, the transactions are a third as many, and the broker takes a third less time.
         package var readAheadCountMax = 256
+        /// Operations with successive indices that are cancelled together get one record if there
+        /// are at least so many. Fewer get one each, because readers of events see their names.
+        package var rangeMin = 64
         /// How many operations one message carries.
         package var operationsPerMessage = 1
         package var limits = Limits()

@@ -51,6 +51,11 @@ extension Scheduler.Effects {
         notices.append(.finished(operation, outcome))
     }
 
+    mutating func finished(_ operations: OperationRange, _ outcome: Outcome) {
+        records.append(.rangeFinished(operations, outcome))
+        notices.append(.rangeFinished(operations, outcome))
+    }
+
     mutating func retryScheduled(_ operation: OperationID, after pause: Duration, _ now: Moment) {
         records.append(.retryScheduled(operation, at: now.wall + pause))
         notices.append(.retry(operation, at: now.monotonic + pause))

@@ -193,6 +193,8 @@ extension Scheduler {
         /// The result of a finished attempt. It comes before its `attemptEnded`.
         case result(OperationID, AttemptID, AttemptResult)
         case finished(OperationID, Outcome)
+        /// Operations without an attempt finished together.
+        case rangeFinished(OperationRange, Outcome)
         case retry(OperationID, at: Timestamp)
         /// Everything in the graph is finished, and nothing can be added. Sent again after each
         /// `retry`.
@@ -218,7 +220,8 @@ extension Scheduler {
             switch self {
             case .workerBusy, .superseded, .eventRefused, .log, .progress, .watched: false
             case .operationsAdded, .ready, .granted, .started, .yielded, .waitEnded, .resumed,
-                .attemptEnded, .result, .finished, .retry, .graphFinished, .graphClosedIdle,
+                .attemptEnded, .result, .finished, .rangeFinished, .retry, .graphFinished,
+                .graphClosedIdle,
                 .workerJoined, .workerLost, .workerDraining:
                 true
             }

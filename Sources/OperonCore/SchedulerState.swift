@@ -13,8 +13,8 @@ struct GraphState: Sendable {
     let submittedAt: Moment
 
     var operations: OperationTable
-    /// Details of outcomes other than success. Never iterated.
-    var outcomes: [UInt32: Outcome] = [:]
+    /// Outcomes other than success, with their details.
+    var outcomes = OutcomeDetails()
     var reasons: [UInt32: String] = [:]
     /// What each operation has lost. Never iterated.
     var losses: [UInt32: Losses] = [:]

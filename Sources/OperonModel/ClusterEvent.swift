@@ -24,6 +24,7 @@ package struct ClusterEvent: Hashable, Sendable {
         case workerLost = 21
         case workerDraining = 22
         case keySet = 23
+        case rangeFinished = 24
 
         /// The name of the kind in an `EventView`.
         package var name: String { Self.names[Int(rawValue) - 1] }
@@ -41,7 +42,10 @@ package struct ClusterEvent: Hashable, Sendable {
     package var at: WallTime
     package var kind: Kind
     package var graph: GraphID?
+    /// Of several operations, the first.
     package var operation: OperationID?
+    /// The number of operations that `rangeFinished` is about; `nil`: the event is of another kind.
+    package var count: UInt32?
     package var outcome: OutcomeKind?
     /// Whether the operation succeeded without a process, because its files were up to date.
     package var isUpToDate = false
@@ -114,6 +118,12 @@ extension ClusterEvent {
             error = ending.error
         case .finished(let id, let outcome):
             self.init(.finished, at: at, id)
+            self.outcome = outcome.kind
+            if case .failed(let error) = outcome { self.error = error }
+            if case .cancelled(let reason) = outcome { self.reason = reason }
+        case .rangeFinished(let range, let outcome):
+            self.init(.rangeFinished, at: at, range[range.startIndex])
+            count = UInt32(range.count)
             self.outcome = outcome.kind
             if case .failed(let error) = outcome { self.error = error }
             if case .cancelled(let reason) = outcome { self.reason = reason }

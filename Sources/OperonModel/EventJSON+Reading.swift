@@ -10,6 +10,7 @@ extension EventJSON {
         guard reader.open(), let at = reader.text("at").flatMap(DateText.moment) else { return nil }
         let attempt = reader.text("attempt")
         let by = reader.text("by")
+        let count: UInt32? = reader.number("count")
         let ending = reader.text("ending")
         let graph: UInt32? = reader.number("graph")
         let graphName = reader.text("graphName")
@@ -31,7 +32,7 @@ extension EventJSON {
             at: TimeText(at),
             kind: EventKind(rawValue: kind)
         )
-        (view.attempt, view.by, view.ending) = (attempt, by, ending)
+        (view.attempt, view.by, view.count, view.ending) = (attempt, by, count, ending)
         (view.graph, view.graphName, view.isUpToDate) = (graph, graphName, isUpToDate)
         (view.key, view.operation, view.outcome) = (key, operation, outcome)
         (view.queue, view.reason, view.worker) = (queue, reason, worker)

@@ -7,6 +7,7 @@ package enum EventJSON {
         object.text("at", event.at.description)
         object.text("attempt", event.attempt)
         object.text("by", event.by)
+        object.number("count", event.count)
         object.text("ending", event.ending)
         if let error = event.error { object.nested("error") { write(error, to: &$0) } }
         object.number("graph", event.graph)

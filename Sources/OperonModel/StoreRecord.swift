@@ -59,6 +59,9 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     /// the result of its operation, only `finished` is recorded.
     case attemptEnded(AttemptID, OperationID, AttemptEnding)
     case finished(OperationID, Outcome)
+    /// Operations without an attempt in flight finish together. One record stands for all of them,
+    /// because a client may cancel a million at once.
+    case rangeFinished(OperationRange, Outcome)
     /// The operation becomes ready again at this wall-clock time.
     case retryScheduled(OperationID, at: WallTime)
     /// The operation is ready, but does not start before this wall-clock time, because of its delay
@@ -67,7 +70,7 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case delayed(OperationID, until: WallTime?)
     /// The deadline has passed: however its attempt ends after this, the operation fails.
     case deadlinePassed(OperationID)
-    /// Waiting operations get their outcomes in the same batch, each by its own record. A store
+    /// Waiting operations get their outcomes in the same batch, by records of their own. A store
     /// does not know the dependents of an operation or the members of a queue. Each of them that
     /// runs and is asked to stop therefore gets its own `cancelled` record.
     case cancelled(Target, reason: String, cascade: Bool, by: String)

@@ -261,6 +261,27 @@ package struct StoredOperation: Hashable, Sendable {
     package init(index: UInt32) { self.index = index }
 }
 
+/// Operations that finished together and have not changed otherwise: a store has one row for them.
+package struct StoredRange: Hashable, Sendable {
+    package var operations: OperationRange
+    package var outcome: Outcome
+    package var finishedAt: WallTime
+
+    package init(_ operations: OperationRange, _ outcome: Outcome, finishedAt: WallTime) {
+        self.operations = operations
+        self.outcome = outcome
+        self.finishedAt = finishedAt
+    }
+
+    /// One of the operations.
+    package func operation(_ index: UInt32) -> StoredOperation {
+        var operation = StoredOperation(index: index)
+        operation.outcome = outcome
+        operation.finishedAt = finishedAt
+        return operation
+    }
+}
+
 /// The settings of a queue that commands have set. Later graphs do not change these settings.
 package struct QueueCommands: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8

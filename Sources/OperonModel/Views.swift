@@ -490,7 +490,11 @@ package struct EventView: Hashable, Sendable, Codable {
     package var kind: EventKind
     package var graph: UInt32?
     package var graphName: String?
+    /// Of several operations, the first.
     package var operation: OperationName?
+    /// The number of operations with successive indices that the event is about; `nil`: at most
+    /// one.
+    package var count: UInt32?
     package var outcome: OutcomeKind?
     /// Whether it succeeded without a process, because its files were up to date; `nil`: no.
     package var isUpToDate: Bool?

@@ -18,6 +18,8 @@ package struct StoreChanges: Sendable {
     /// In the order of submission; new graphs and additions.
     package private(set) var contents: [StoredContents] = []
     package private(set) var operations: [OperationID: StoredOperation] = [:]
+    /// Operations that finish together and have no rows of their own, before the batch or after it.
+    package private(set) var ranges: [GraphID: FinishedRanges] = [:]
     package private(set) var attempts: [AttemptID: Attempt] = [:]
     /// The attempt now in flight, for each operation that the batch grants, starts, resumes or
     /// ends; `nil`: none.
@@ -81,7 +83,8 @@ package struct StoreChanges: Sendable {
     }
 
     package var isEmpty: Bool {
-        graphs.isEmpty && operations.isEmpty && attempts.isEmpty && queues.isEmpty
+        graphs.isEmpty && operations.isEmpty && ranges.isEmpty && attempts.isEmpty
+            && queues.isEmpty
             && keys.isEmpty && rates.isEmpty && triggers.isEmpty
             && dependencyChanges.isEmpty && outputs.isEmpty
             && logs.isEmpty
@@ -103,6 +106,7 @@ package struct StoreChanges: Sendable {
         case .attemptEnded(let attempt, let operation, let ending):
             try end(attempt, operation, ending)
         case .finished(let operation, let outcome): try finish(operation, outcome)
+        case .rangeFinished(let range, let outcome): try finish(range, outcome)
         case .retryScheduled(let operation, let at):
             try change(operation) { operation in
                 operation.retryAt = at
@@ -299,7 +303,7 @@ extension StoreChanges {
         guard try id.index < graph(id.graph).operationCount else {
             throw StoreError.contradiction("there is no operation \(id)")
         }
-        var new = StoredOperation(index: id.index)
+        var new = ranges[id.graph]?[id.index] ?? StoredOperation(index: id.index)
         body(&new)
         operations[id] = new
     }
@@ -391,6 +395,41 @@ extension StoreChanges {
             throw StoreError.contradiction("operation \(id) finishes twice")
         }
         try change(id.graph) { $0.finishedCount += 1 }
+    }
+
+    /// Operations that have rows get their outcome there. For the others there is one row, or one
+    /// between each two that have.
+    private mutating func finish(
+        _ range: OperationRange,
+        _ outcome: Outcome
+    ) throws(StoreError) {
+        let count = try graph(range.graph).operationCount
+        guard !range.isEmpty, range.endIndex <= count else {
+            throw StoreError.contradiction("there are no operations \(range.indices)")
+        }
+        // What finishes twice contradicts, as a row of its own.
+        if let twice = ranges[range.graph]?.indices(among: range.indices) {
+            for index in twice { try change(range[index]) { _ in } }
+        }
+        var start = range.startIndex
+        for id in range where !operations.isEmpty && operations.index(forKey: id) != nil {
+            try finishTogether(start..<id.index, of: range.graph, outcome)
+            start = id.index + 1
+            try finish(id, outcome)
+        }
+        try finishTogether(start..<range.endIndex, of: range.graph, outcome)
+    }
+
+    private mutating func finishTogether(
+        _ indices: Range<UInt32>,
+        of graph: GraphID,
+        _ outcome: Outcome
+    ) throws(StoreError) {
+        guard !indices.isEmpty else { return }
+        let operations = OperationRange(graph: graph, indices: indices)
+        let range = StoredRange(operations, outcome, finishedAt: wall)
+        ranges[graph, default: FinishedRanges()].insert(range)
+        try change(graph) { $0.finishedCount += UInt32(indices.count) }
     }
 
     private mutating func reopen(_ id: OperationID) throws(StoreError) {

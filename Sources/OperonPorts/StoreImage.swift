@@ -7,6 +7,7 @@ package struct StoreImage: Sendable {
         var entry: GraphEntry
         var contents: [StoredContents] = []
         var operations: [UInt32: OperationRow] = [:]
+        var ranges = FinishedRanges()
         var attempts: [UInt32: [StoredAttempt]] = [:]
         var outputs: [UInt32: Payload] = [:]
         var logs: [UInt32: [StoredLog]] = [:]
@@ -146,6 +147,7 @@ package struct StoreImage: Sendable {
             let row = OperationRow(operation)
             graphs.values[place].operations[id.index] = row.isNew ? nil : row
         }
+        for (id, ranges) in changes.ranges { graphs[id]?.ranges.insert(ranges) }
         for (_, change) in changes.attempts {
             keep(change.attempt, of: change.operation)
         }
@@ -227,7 +229,8 @@ package struct StoreImage: Sendable {
     /// Rows of operations, attempts, outputs and logs.
     package var rowCount: Int {
         graphs.values.reduce(0) { sum, graph in
-            sum + graph.operations.count + graph.attempts.count + graph.outputs.count
+            sum + graph.operations.count + graph.ranges.all.count + graph.attempts.count
+                + graph.outputs.count
                 + graph.logs.count
         }
     }
@@ -250,7 +253,10 @@ package struct StoreImage: Sendable {
             guard let old = graphs[id], old.entry.hasEnded else { continue }
             var outcomes = OutcomeRuns()
             for index in 0..<old.entry.operationCount {
-                if let kind = old.operations[index]?.outcome { outcomes.append(kind) }
+                let row = old.operations[index]
+                if let kind = row.map({ $0.outcome }) ?? old.ranges[index]?.outcome?.kind {
+                    outcomes.append(kind)
+                }
             }
             self.outcomes.insert(id, outcomes)
             tombstones[id] = Tombstone(
@@ -300,9 +306,8 @@ extension StoreImage {
 
     private func stored(_ graph: Graph) -> StoredGraph {
         var stored = StoredGraph(graph.entry, contents: graph.contents)
-        stored.operations = graph.operations.keys.sorted().compactMap { index in
-            graph.operations[index]?[index]
-        }
+        let rows = graph.operations.keys.sorted().compactMap { graph.operations[$0]?[$0] }
+        stored.operations = graph.ranges.merged(with: rows)
         stored.dependencyChanges = graph.dependencyChanges
         return stored
     }
@@ -345,7 +350,21 @@ extension StoreImage: StoreLookup {
     }
 
     package func operation(_ id: OperationID) -> StoredOperation? {
-        graphs[id.graph]?.operations[id.index]?[id.index]
+        guard let place = graphs.index(forKey: id.graph) else { return nil }
+        return graphs.values[place].operations[id.index]?[id.index]
+            ?? graphs.values[place].ranges[id.index]
+    }
+
+    package func changedOperations(in range: OperationRange) -> [OperationID] {
+        guard let place = graphs.index(forKey: range.graph) else { return [] }
+        var changed = Set(graphs.values[place].ranges.indices(among: range.indices))
+        let rows = graphs.values[place].operations
+        if rows.count < range.count {
+            changed.formUnion(rows.keys.filter { range.indices.contains($0) })
+        } else {
+            changed.formUnion(range.indices.filter { rows[$0] != nil })
+        }
+        return changed.map { range[$0] }
     }
 
     package func openAttempt(of operation: OperationID) -> StoredAttempt? {
@@ -425,7 +444,8 @@ extension StoreRecord {
         switch self {
         case .dependencyAdded(let operation, _, _), .dependencyRemoved(let operation, _): operation
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
-            .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
+            .attemptEnded, .finished, .rangeFinished, .retryScheduled, .cancelled, .suspended,
+            .queueLimit,
             .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .reopened, .delayed,
             .deadlinePassed,
             .queueDefined, .queueReset, .keyReset, .trigger:

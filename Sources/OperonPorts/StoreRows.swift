@@ -79,6 +79,8 @@ package struct StoreRows: Sendable {
 package protocol StoreLookup {
     func graph(_ id: GraphID) throws -> GraphEntry?
     func operation(_ id: OperationID) throws -> StoredOperation?
+    /// Those of a range that have changed since their submission, in any order.
+    func changedOperations(in range: OperationRange) throws -> [OperationID]
     /// The attempt of an operation that is in flight.
     func openAttempt(of operation: OperationID) throws -> StoredAttempt?
     func openOperations(of graph: GraphID) throws -> [OperationID]
@@ -104,7 +106,15 @@ extension StoreLookup {
         for id in wants.operations where rows.operations.index(forKey: id) == nil {
             if let known = try operation(id) { rows.operations[id] = known }
         }
-        for id in wants.open where rows.open.index(forKey: id) == nil {
+        var open = wants.open
+        for range in wants.ranges {
+            for id in try changedOperations(in: range) {
+                open.append(id)
+                guard rows.operations.index(forKey: id) == nil else { continue }
+                if let known = try operation(id) { rows.operations[id] = known }
+            }
+        }
+        for id in open where rows.open.index(forKey: id) == nil {
             guard let attempt = try openAttempt(of: id) else { continue }
             rows.open[id] = attempt.id
             rows.attempts[attempt.id] = StoreChanges.Attempt(operation: id, attempt: attempt)

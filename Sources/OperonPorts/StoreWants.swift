@@ -8,6 +8,9 @@ package import OperonModel
 package struct StoreWants: Sendable {
     package private(set) var graphs: [GraphID] = []
     package private(set) var operations: [OperationID] = []
+    /// Ranges of which all operations are wanted that have changed since their submission, and
+    /// their attempts in flight.
+    package private(set) var ranges: [OperationRange] = []
     /// Operations whose attempt in flight is wanted.
     package private(set) var open: [OperationID] = []
     /// Attempts by number, whether or not they are in flight.
@@ -51,6 +54,9 @@ package struct StoreWants: Sendable {
         case .attemptEnded(_, let id, _), .finished(let id, _):
             add(id)
             open.append(id)
+        case .rangeFinished(let range, _):
+            add(range.graph)
+            ranges.append(range)
         case .retryScheduled(let id, _), .delayed(let id, _), .deadlinePassed(let id),
             .cancelled(.operation(let id), _, _, _), .suspended(.operation(let id), _),
             .priority(let id, _), .dependencyAdded(let id, _, _), .dependencyRemoved(let id, _):

@@ -10,6 +10,7 @@ enum JournalBytes {
     fileprivate enum Tag: UInt64 {
         case json, granted, started, succeeded, cancelled, skipped, failed, attemptEnded
         case retryScheduled, delayed, delayEnded, rateUsed, graphAdded, resumed, reopened
+        case rangeFinished
     }
 
     fileprivate enum Ending: UInt64 {
@@ -185,6 +186,10 @@ extension JournalBytes {
             case .reopened(let operation):
                 begin(.reopened)
                 add(operation)
+            case .rangeFinished(let range, let outcome):
+                begin(.rangeFinished)
+                add(UInt64(range.count))
+                try add(.finished(range[range.startIndex], outcome))
             case .operationsAdded, .graphClosed, .deadlinePassed, .cancelled, .suspended,
                 .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit, .rateSet,
                 .queueReset, .keyReset, .dependencyAdded, .dependencyRemoved, .trigger:
@@ -355,7 +360,18 @@ extension JournalBytes {
                 return .rateUsed(isKey ? .key(name) : .queue(name), fullAt: try time())
             case .graphAdded: return .graphAdded(GraphID(rawValue: try number(as: UInt32.self)))
             case .reopened: return .reopened(try operation())
+            case .rangeFinished: return try rangeFinished()
             }
+        }
+
+        /// A count, and the record of the first operation.
+        private mutating func rangeFinished() throws -> StoreRecord {
+            let count = try number(as: UInt32.self)
+            guard case .finished(let first, let outcome) = try record() else { throw Self.damage }
+            let (end, isOver) = first.index.addingReportingOverflow(count)
+            guard count > 0, !isOver else { throw Self.damage }
+            let range = OperationRange(graph: first.graph, indices: first.index..<end)
+            return .rangeFinished(range, outcome)
         }
 
         private mutating func json() throws -> StoreRecord {

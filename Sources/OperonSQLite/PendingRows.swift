@@ -9,6 +9,7 @@ import OperonPorts
 struct PendingRows {
     private(set) var graphs: Set<GraphID> = []
     private(set) var operations: [OperationID: StoredOperation] = [:]
+    private(set) var ranges: [StoredRange] = []
     /// Attempts that have ended.
     private(set) var attempts: [AttemptID: StoreChanges.Attempt] = [:]
     /// Attempts that go on, and may have rows among those that have ended.
@@ -27,14 +28,16 @@ struct PendingRows {
     static let rowsMax = 8_192
 
     var rowCount: Int {
-        graphs.count + operations.count + attempts.count + resumed.count + open.count
-            + queues.count + keys.count + rates.count + triggers.count + dependencyChanges.count
+        graphs.count + operations.count + ranges.count + attempts.count + resumed.count
+            + open.count + queues.count + keys.count + rates.count + triggers.count
+            + dependencyChanges.count
     }
 
     /// Notes changes other than those of attempts, for which see `noteEnded` and `noteOpen`.
     mutating func note(_ changes: StoreChanges) {
         graphs.formUnion(changes.graphs.keys)
         operations.merge(changes.operations) { $1 }
+        for id in changes.ranges.keys.sorted() { ranges += changes.ranges[id]?.all ?? [] }
         queues.formUnion(changes.queues.keys)
         keys.formUnion(changes.keys.keys)
         rates.formUnion(changes.rates.keys)
@@ -47,6 +50,7 @@ struct PendingRows {
     mutating func removeAll() {
         graphs.removeAll(keepingCapacity: true)
         operations.removeAll(keepingCapacity: true)
+        ranges.removeAll(keepingCapacity: true)
         attempts.removeAll(keepingCapacity: true)
         resumed.removeAll(keepingCapacity: true)
         open.removeAll(keepingCapacity: true)

@@ -75,6 +75,8 @@ extension StoreTables {
                 for record in try JournalBytes.decode(row.records, at: row.wall).records {
                     switch record {
                     case .finished(let id, let outcome): finished[id] = outcome.kind
+                    case .rangeFinished(let range, let outcome):
+                        for id in range { finished[id] = outcome.kind }
                     case .reopened(let id): finished[id] = .some(nil)
                     default: continue
                     }

@@ -36,6 +36,7 @@ extension StoreTables {
             keys: state.keys,
             rates: state.rates,
             triggers: state.triggers,
+            ranges: rows.ranges,
             open: open,
             journal: journal,
             unswept: rows.unswept.sorted(),
@@ -46,7 +47,8 @@ extension StoreTables {
 
     /// Reads what a replay needs.
     func beginReplay(after journal: Int64, firstEvent: UInt64) throws {
-        let rows = try loadGraphs()
+        var rows = try loadGraphs()
+        try loadRanges(into: &rows)
         remember(
             graphs: rows.entries.filter { !$0.isTombstone || rows.unswept.contains($0.id) },
             dropped: rows.dropped,
@@ -54,6 +56,7 @@ extension StoreTables {
             keys: try loadKeys(),
             rates: try loadRates(),
             triggers: try loadTriggers(),
+            ranges: rows.ranges,
             open: try loadOpen(),
             journal: (firstEvent, firstEvent - 1, journal)
         )
@@ -68,6 +71,7 @@ extension StoreTables {
         var dropped = DroppedGraphs()
         /// Index of a graph in `graphs` and `entries`. Never iterated.
         var places: [GraphID: Int] = [:]
+        var ranges: [GraphID: FinishedRanges] = [:]
     }
 
     func loadMeta() throws -> StoredState {
@@ -210,11 +214,32 @@ extension StoreTables {
                 operations = []
             }
         }
+        try loadRanges(into: &rows)
+        // The graphs are independent.
+        for (id, ranges) in rows.ranges {
+            guard let place = rows.places[id] else { continue }
+            rows.graphs[place].operations = ranges.merged(with: rows.graphs[place].operations)
+        }
         for (entry, graph) in zip(rows.entries, rows.graphs) where !entry.isTombstone {
             let count = graph.operations.reduce(0) { $0 + ($1.outcome == nil ? 0 : 1) }
             guard count == Int(entry.finishedCount) else {
                 throw RowDamage(what: "operations of graph \(entry.id) that are not there")
             }
+        }
+    }
+
+    private func loadRanges(into rows: inout Graphs) throws {
+        let select = try statement("SELECT * FROM finished_ranges ORDER BY graph, first")
+        defer { select.reset() }
+        while try select.step() {
+            let range = try select.readRange()
+            let id = range.operations.graph
+            guard let place = rows.places[id], !rows.entries[place].isTombstone,
+                range.operations.endIndex <= rows.entries[place].operationCount,
+                range.operations.startIndex
+                    >= rows.ranges[id]?.all.last?.operations.endIndex ?? 0
+            else { throw RowDamage(what: "a range of operations that do not exist") }
+            rows.ranges[id, default: FinishedRanges()].insert(range)
         }
     }
 

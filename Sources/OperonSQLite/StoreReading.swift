@@ -44,8 +44,24 @@ extension StoreTables: StoreLookup {
                 operation = try select.readOperation().operation
             }
         }
+        operation = operation ?? ranges[id.graph]?[id.index]
         guard let attempt = open[id] else { return operation }
         return (operation ?? StoredOperation(index: id.index)).tried(attempt.ordinal)
+    }
+
+    func changedOperations(in range: OperationRange) throws -> [OperationID] {
+        var changed = Set(
+            (ranges[range.graph]?.indices(among: range.indices) ?? []).map { range[$0] }
+        )
+        changed.formUnion(pending.operations.keys.filter(range.contains))
+        changed.formUnion(open.keys.filter(range.contains))
+        guard let last = range.last, mayHaveRows(in: range) else { return Array(changed) }
+        let select = try statement("SELECT id FROM operations WHERE id >= ? AND id <= ?")
+        try select.bind(range[range.startIndex].key)
+        try select.bind(last.key)
+        defer { select.reset() }
+        while try select.step() { changed.insert(OperationID(key: try select.readInteger())) }
+        return Array(changed)
     }
 
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt? {
@@ -167,11 +183,13 @@ extension StoreTables: StoreLookup {
         try select.bind(OperationID(graph: id, index: 0).key)
         try select.bind(OperationID(graph: id, index: .max).key)
         defer { select.reset() }
+        var rows: [StoredOperation] = []
+        while try select.step() { rows.append(try select.readOperation().operation) }
         var outcomes = OutcomeRuns()
-        while try select.step() {
-            let row = try select.readOperation()
-            guard let kind = row.operation.outcome?.kind, row.id.index == outcomes.count else {
-                throw RowDamage(what: "operation \(row.id) without an outcome")
+        for operation in ranges[id]?.merged(with: rows) ?? rows {
+            guard let kind = operation.outcome?.kind, operation.index == outcomes.count else {
+                let id = OperationID(graph: id, index: operation.index)
+                throw RowDamage(what: "operation \(id) without an outcome")
             }
             outcomes.append(kind)
         }
@@ -307,6 +325,19 @@ extension PreparedStatement {
         operation.hasOutput = try readFlag()
         try readSum()
         return (id, operation)
+    }
+
+    func readRange() throws -> StoredRange {
+        let graph = GraphID(rawValue: try readNumber())
+        let first: UInt32 = try readNumber()
+        let count: UInt32 = try readNumber()
+        let (outcome, _) = try readOutcome()
+        let time = WallTime(nanosecondsSince1970: try readInteger())
+        try readSum()
+        let (end, isOver) = first.addingReportingOverflow(count)
+        guard let outcome, count > 0, !isOver else { throw RowDamage(what: "a range that is none") }
+        let range = OperationRange(graph: graph, indices: first..<end)
+        return StoredRange(range, outcome, finishedAt: time)
     }
 
     private func readPriority(_ number: Int64) throws -> QueuePriority {

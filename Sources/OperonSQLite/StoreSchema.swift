@@ -11,7 +11,7 @@ enum StoreSchema {
 
     /// Never change a released step; add another one.
     private static let steps: [String] = [
-        first, keys, workers, rates, triggers, journal, noEvents,
+        first, keys, workers, rates, triggers, journal, noEvents, ranges,
     ]
     /// The index of the step that makes the journal.
     private static let journalStep = 5
@@ -69,6 +69,27 @@ enum StoreSchema {
 
     /// The events are in the journal.
     private static let noEvents = "DROP TABLE events"
+
+    /// Operations that finished together, unless they have rows of their own.
+    private static let ranges = """
+        CREATE TABLE finished_ranges (
+          graph INTEGER NOT NULL,
+          first INTEGER NOT NULL,
+          count INTEGER NOT NULL,
+          outcome INTEGER NOT NULL, -- as in operations
+          detail TEXT,
+          finished_at INTEGER NOT NULL,
+          sum INTEGER NOT NULL,
+          PRIMARY KEY (graph, first)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE VIEW readable_ranges AS SELECT
+          graph || '/' || first || ' to ' || graph || '/' || (first + count - 1) AS operations,
+          CASE outcome WHEN 0 THEN 'succeeded' WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled'
+            WHEN 3 THEN 'skipped' END AS outcome,
+          detail, datetime(finished_at / 1000000000, 'unixepoch') AS finished_at
+          FROM finished_ranges;
+        """
 
     /// The limits of keys.
     private static let keys = """

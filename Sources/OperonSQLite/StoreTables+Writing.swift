@@ -66,7 +66,7 @@ extension StoreTables {
         // Until the attempt in flight has ended, it gives the number of attempts. So most
         // operations need no row of their own during their first attempt.
         if open[id]?.ordinal == operation.attempts { row.attempts = 0 }
-        if row == StoredOperation(index: id.index) {
+        if row == StoredOperation(index: id.index), ranges[id.graph]?[id.index] == nil {
             guard mayHaveRow(id) else { return }
             let delete = try statement("DELETE FROM operations WHERE id = ?")
             try delete.bind(id.key)
@@ -91,6 +91,17 @@ extension StoreTables {
         try insert.bind(operation.comesBack)
         try insert.bind(operation.deadlinePassed)
         try insert.bind(operation.hasOutput)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    func write(_ range: StoredRange) throws {
+        let insert = try statement("INSERT INTO finished_ranges VALUES (?,?,?,?,?,?,?)")
+        try insert.bind(Int64(range.operations.graph.rawValue))
+        try insert.bind(Int64(range.operations.startIndex))
+        try insert.bind(Int64(range.operations.count))
+        try insert.bind(range.outcome, isUpToDate: false)
+        try insert.bind(range.finishedAt.nanosecondsSince1970)
         try insert.bindSum()
         try insert.execute()
     }
@@ -156,7 +167,8 @@ extension StoreTables {
             try insert.bind(other.key)
             try insert.bind(Int64?.none)
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
-            .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
+            .attemptEnded, .finished, .rangeFinished, .retryScheduled, .delayed, .deadlinePassed,
+            .cancelled,
             .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit,
             .rateSet, .rateUsed, .queueReset, .keyReset, .reopened, .trigger:
             return

@@ -37,6 +37,8 @@ final class StoreTables {
     private(set) var rates: [RateScope: StoredRate] = [:]
     private(set) var triggers: Set<TriggerID> = []
     private(set) var open: [OperationID: StoredAttempt] = [:]
+    /// Those that the tables have, and those that are pending.
+    private(set) var ranges: [GraphID: FinishedRanges] = [:]
     private(set) var firstEvent: UInt64 = 1
     private(set) var lastEvent: UInt64 = 0
     /// Dropped graphs whose rows are not deleted yet.
@@ -98,6 +100,7 @@ final class StoreTables {
         keys: [StoredKey],
         rates: [StoredRate],
         triggers: [RestoredTrigger],
+        ranges: [GraphID: FinishedRanges],
         open: [(operation: OperationID, attempt: StoredAttempt)],
         journal: (first: UInt64, last: UInt64, row: Int64),
         unswept: [GraphID] = [],
@@ -110,6 +113,7 @@ final class StoreTables {
         for key in keys { self.keys[key.settings.name] = key }
         for rate in rates { self.rates[rate.scope] = rate }
         self.triggers = Set(triggers.map(\.trigger.id))
+        self.ranges = ranges
         remember(open: open)
         (firstEvent, lastEvent) = (journal.first, journal.last)
         (lastJournal, projected) = (journal.row, journal.row)
@@ -153,7 +157,7 @@ final class StoreTables {
         let before = (
             graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt
         )
-        let journal = (pending, openRows, lastJournal, projected)
+        let journal = (pending, openRows, ranges, lastJournal, projected)
         do {
             try transaction(by: epoch) {
                 for part in batch.parts(of: recordsAtOnce) {
@@ -168,7 +172,7 @@ final class StoreTables {
         } catch {
             (graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt) =
                 before
-            (pending, openRows, lastJournal, projected) = journal
+            (pending, openRows, ranges, lastJournal, projected) = journal
             throw error
         }
         try probe.passed(.afterCommit)
@@ -216,6 +220,7 @@ final class StoreTables {
         self.lastEvent = lastEvent
         pending.note(changes)
         for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
+        for (id, new) in changes.ranges { ranges[id, default: FinishedRanges()].insert(new) }
         for queue in changes.queues.values {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
         }
@@ -273,6 +278,7 @@ final class StoreTables {
         for id in pending.operations.keys.sorted() {
             if let operation = pending.operations[id] { try write(operation, of: id) }
         }
+        for range in pending.ranges { try write(range) }
         // Independent of each other, and before the rows of those that have ended again.
         for (id, operation) in pending.resumed { try deleteEnded(id, of: operation) }
         // In the order of the table.
@@ -330,6 +336,10 @@ final class StoreTables {
                 )
                 try database.execute(sql: Self.deleteContents, arguments: [row, id.rawValue])
             }
+            try database.execute(
+                sql: "DELETE FROM finished_ranges WHERE graph = ?",
+                arguments: [id.rawValue]
+            )
             guard changedGraphs.contains(id) else { return }
             try database.execute(
                 sql: "DELETE FROM dependency_changes WHERE operation >> 32 = ?",
@@ -338,6 +348,7 @@ final class StoreTables {
         }
         graphs[id] = graph
         rows[id] = nil
+        ranges[id] = nil
         firstContents[id] = nil
         moreContents[id] = nil
         changedGraphs.remove(id)
@@ -424,6 +435,10 @@ final class StoreTables {
     func mayHaveRow(_ id: OperationID) -> Bool {
         mayAllHaveRows || rows[id.graph]?.contains(id.index) ?? false
     }
+
+    func mayHaveRows(in range: OperationRange) -> Bool {
+        mayAllHaveRows || rows[range.graph]?.contains(anyOf: range.indices) ?? false
+    }
 }
 
 /// A set of numbers from 0 up, with one bit for each.
@@ -433,6 +448,21 @@ private struct IndexSet {
     func contains(_ index: UInt32) -> Bool {
         let word = Int(index / 64)
         return word < words.count && words[word] & 1 << (index % 64) != 0
+    }
+
+    func contains(anyOf indices: Range<UInt32>) -> Bool {
+        var index = indices.lowerBound
+        while index < indices.upperBound, Int(index / 64) < words.count {
+            if index % 64 == 0, words[Int(index / 64)] == 0 {
+                // The last number of a word is below the highest index.
+                index += min(64, indices.upperBound - index)
+            } else if contains(index) {
+                return true
+            } else {
+                index += 1
+            }
+        }
+        return false
     }
 
     mutating func insert(_ index: UInt32) {

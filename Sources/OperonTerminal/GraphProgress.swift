@@ -42,6 +42,8 @@ package struct GraphProgress: Sendable {
             phase = ProgressPhase(.finished, outcome)
             detail = event.error?.message ?? event.reason ?? ""
             if event.isUpToDate == true { detail = OperationReport.upToDate }
+        // It names only the first of them.
+        case .rangeFinished: return nil
         case .graphSubmitted, .graphAdded, .graphClosed, .graphFinished, .graphCancelled,
             .suspended, .resumed, .queueSet, .queueCancelled, .priority, .cancelRequested,
             .dependencyAdded,

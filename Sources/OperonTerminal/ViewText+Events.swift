@@ -26,6 +26,9 @@ extension ViewText {
         var parts: [String] = []
         if let operation = event.operation {
             parts.append(name(operation))
+            if let count = event.count, count > 1 {
+                parts.append("and the \(count - 1) after it")
+            }
         } else if let graph = event.graph {
             parts.append("graph \(graph)" + (event.graphName.map { " " + quoted($0) } ?? ""))
         }

@@ -208,9 +208,12 @@ package struct SchedulerBench {
     }
 
     package var finished: [String] {
-        effects.records.compactMap { record in
-            guard case .finished(let operation, _) = record else { return nil }
-            return name(operation)
+        effects.records.flatMap { record in
+            switch record {
+            case .finished(let operation, _): [name(operation)]
+            case .rangeFinished(let operations, _): operations.map(name)
+            default: [String]()
+            }
         }
     }
 }

@@ -79,7 +79,8 @@ extension Simulator {
                 attempted.insert(operation)
                 checkReach(of: incarnation, operation)
             case .graphAdded, .operationsAdded, .graphClosed, .started, .resumed, .attemptEnded,
-                .finished, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
+                .finished, .rangeFinished, .deadlinePassed, .cancelled, .suspended, .queueDefined,
+                .queueLimit,
                 .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
                 .dependencyAdded,
                 .dependencyRemoved, .reopened, .trigger:

@@ -349,8 +349,8 @@ extension SimulatorLedger {
             for dependency in dependencies(of: operation) {
                 checkReleased(operation, by: dependency, "was granted")
             }
-        case .started, .resumed, .attemptEnded, .finished,
-            .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
+        case .started, .resumed, .attemptEnded, .finished, .rangeFinished, .retryScheduled,
+            .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
             .queueLimit, .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset,
             .keyReset, .reopened, .trigger:
             return

@@ -141,6 +141,8 @@ extension SimulatorLedger {
         // Before its time only if it waits for something else.
         case .delayed(let operation, nil), .finished(let operation, _), .reopened(let operation):
             kept.pauses[operation] = nil
+        case .rangeFinished(let operations, _):
+            for operation in operations { kept.pauses[operation] = nil }
         case _: return
         }
     }

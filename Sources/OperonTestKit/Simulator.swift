@@ -91,6 +91,7 @@ package struct Simulator {
         // Small enough that names are forgotten and searches are led on in later events.
         configuration.unusedKindsMax = 1
         if seed % 3 == 0 { configuration.searchVisitsMax = 2 }
+        if seed % 2 == 1 { configuration.rangeMin = 2 }
         outputServer = OutputServer(limits: Self.smallPieces(configuration.limits))
         scheduler = Scheduler(
             configuration: configuration,

@@ -46,6 +46,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case workerAskedToDrain
         case suspended
         case cancelled
+        case cancelledTogether
         case limitChanged
         case priorityChanged
         case outputFetched

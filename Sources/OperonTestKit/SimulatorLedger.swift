@@ -116,6 +116,10 @@ package struct SimulatorLedger {
             case .attemptEnded(_, let operation, _): follow(operation, to: .ready, .retried)
             case .finished(let operation, let outcome):
                 follow(operation, to: .finished, .outcome(outcome.kind))
+            case .rangeFinished(let operations, let outcome):
+                for operation in operations {
+                    follow(operation, to: .finished, .outcome(outcome.kind))
+                }
             case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .delayed,
                 .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
                 .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
@@ -208,17 +212,14 @@ package struct SimulatorLedger {
             case .queueReset("a"): kept.limit = nil
             case .queueDefined(let settings) where settings.name == "a":
                 kept.limit = settings.maxConcurrentOperationCount
-            case .finished(let operation, let outcome):
-                if let attempt = kept.open[operation] {
-                    endedOutside(HeldAttempt(attempt: attempt, operation: operation))
-                }
-                kept.inFlight.remove(operation)
-                kept.yielded.remove(operation)
-                kept.keyed.remove(operation)
-                kept.open[operation] = nil
-                kept.ended.insert(operation)
-                if let before = kept.finished.updateValue(outcome, forKey: operation) {
-                    broken("\(operation) finished twice: \(before), then \(outcome)")
+            case .finished(let operation, let outcome): finished(operation, outcome)
+            case .rangeFinished(let operations, let outcome):
+                met(.cancelledTogether)
+                for operation in operations {
+                    if let attempt = kept.open[operation] {
+                        broken("\(operation) finished in a range, with attempt \(attempt)")
+                    }
+                    finished(operation, outcome)
                 }
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
                 .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
@@ -237,6 +238,20 @@ package struct SimulatorLedger {
         }
         follow(effects)
         for notice in effects.notices { record(notice) }
+    }
+
+    private mutating func finished(_ operation: OperationID, _ outcome: Outcome) {
+        if let attempt = kept.open[operation] {
+            endedOutside(HeldAttempt(attempt: attempt, operation: operation))
+        }
+        kept.inFlight.remove(operation)
+        kept.yielded.remove(operation)
+        kept.keyed.remove(operation)
+        kept.open[operation] = nil
+        kept.ended.insert(operation)
+        if let before = kept.finished.updateValue(outcome, forKey: operation) {
+            broken("\(operation) finished twice: \(before), then \(outcome)")
+        }
     }
 
     /// What goes on for want of a wait may wait anew.

@@ -82,7 +82,8 @@ package struct StoreWorkload: Sendable {
         case 14..<36: grant(in: &batch)
         case 36..<44: start(in: &batch)
         case 44..<62: finish(in: &batch)
-        case 62..<67: settleWaiting(in: &batch)
+        case 62..<65: settleWaiting(in: &batch)
+        case 65..<67: settleRange(in: &batch)
         case 67..<77: endWithoutResult(in: &batch)
         case 77..<80: resume(in: &batch)
         case 80..<84: reopen(in: &batch)
@@ -195,6 +196,25 @@ package struct StoreWorkload: Sendable {
         let cause = members[Int(generator.next() % UInt64(members.count))].id
         let isSkipped = generator.next() % 2 == 0
         settle(place, isSkipped ? .skipped(cause: cause) : .cancelled(reason: text()), in: &batch)
+    }
+
+    /// Operations of one graph that wait, from one of them on.
+    private mutating func settleRange(in batch: inout StoreBatch) {
+        guard let place = any({ $0.phase == .waiting }) else { return }
+        let first = members[place].id
+        var index = first.index
+        while let next = waiting(OperationID(graph: first.graph, index: index)) {
+            members[next].phase = .finished
+            members[next].lost = nil
+            index += 1
+        }
+        let range = OperationRange(graph: first.graph, indices: first.index..<index)
+        batch.records.append(.rangeFinished(range, .cancelled(reason: text())))
+    }
+
+    /// The place of an operation that waits.
+    private func waiting(_ id: OperationID) -> Int? {
+        members.firstIndex { $0.id == id && $0.phase == .waiting }
     }
 
     private mutating func settle(_ place: Int, _ outcome: Outcome, in batch: inout StoreBatch) {

@@ -25,5 +25,6 @@ struct ClusterEventBytes {
         writer.add(14 << 3 | 2, event.reason)
         writer.add(15 << 3 | 2, event.key)
         writer.add(16 << 3, event.isUpToDate)
+        writer.add(17 << 3, event.count ?? 0)
     }
 }

@@ -404,6 +404,7 @@ extension ProtoClusterEvent {
         reason = event.reason
         key = event.key
         upToDate = event.isUpToDate
+        count = event.count ?? 0
     }
 }
 
@@ -436,5 +437,6 @@ extension ClusterEvent {
         reason = proto.reason
         key = proto.key
         isUpToDate = proto.upToDate
+        count = proto.count > 0 ? proto.count : nil
     }
 }

@@ -21,6 +21,7 @@ struct EventJSONTests {
         event.graph = 7
         event.graphName = text
         event.operation = OperationName(graph: 7, index: .max, name: text)
+        event.count = .max
         event.outcome = .failed
         event.isUpToDate = true
         event.attempt = "1.2"

@@ -39,7 +39,7 @@ struct ValueTests {
                 "10 priority", "11 cancelRequested", "12 granted", "13 started",
                 "14 attemptEnded", "15 retry", "16 finished", "17 reopened",
                 "18 dependencyAdded", "19 dependencyRemoved", "20 workerJoined", "21 workerLost",
-                "22 workerDraining", "23 keySet",
+                "22 workerDraining", "23 keySet", "24 rangeFinished",
             ]
         )
     }

@@ -114,10 +114,10 @@ import Testing
 
     @Test func `an output is kept until the last that may ask for it has its outcome`() {
         var contents = contents([100])
-        contents.finished(0, at: nil)
+        contents.finished(0..<1, at: nil)
         #expect(inputs(&contents, of: 1)[0].output?.bytes.count == 100)
 
-        contents.finished(1, at: nil)
+        contents.finished(1..<2, at: nil)
 
         #expect(inputs(&contents, of: 1)[0].output == nil)
     }

@@ -13,6 +13,7 @@ import Testing
         var all = ClusterEvent(.finished, at: WallTime(nanosecondsSince1970: -1))
         all.graph = GraphID(rawValue: 300)
         all.operation = OperationID(graph: GraphID(rawValue: 300), index: 70_000)
+        all.count = 1_000_000
         all.outcome = .skipped
         all.isUpToDate = true
         all.attempt = AttemptID(epoch: Epoch(rawValue: 128), number: .max)

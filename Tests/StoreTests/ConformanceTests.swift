@@ -142,6 +142,11 @@ import Testing
 
     static let graph = GraphID(rawValue: 0)
 
+    private static func range(_ indices: Range<UInt32>) -> StoreRecord {
+        let range = OperationRange(graph: graph, indices: indices)
+        return .rangeFinished(range, .cancelled(reason: ""))
+    }
+
     /// Records that contradict a store with one graph of one operation.
     static let contradictions: [[StoreRecord]] = {
         let first = OperationID(graph: graph, index: 0)
@@ -158,6 +163,8 @@ import Testing
                 .granted(two, first, ordinal: 2, to: worker),
             ],
             [.resumed(one, first)], [.attemptEnded(one, first, .lost)],
+            [range(0..<1), finished(graph)], [finished(graph), range(0..<1)],
+            [range(0..<1), range(0..<1)], [range(0..<2)], [range(0..<0)],
         ]
     }()
 

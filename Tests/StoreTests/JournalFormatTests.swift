@@ -9,6 +9,7 @@ import Testing
 /// bytes or texts: files that have them exist.
 @Suite struct JournalFormatTests {
     private static let id = OperationID(graph: GraphID(rawValue: 3), index: 700)
+    private static let range = OperationRange(graph: id.graph, indices: 700..<1_724)
     private static let attempt = AttemptID(epoch: Epoch(rawValue: 2), number: 300)
     private static let late = WallTime(nanosecondsSince1970: 1_700_000_000_123_456_789)
     private static let rate = StartRate(3, per: .seconds(2), burst: 5)
@@ -62,6 +63,7 @@ import Testing
         (.finished(id, .cancelled(reason: "ö")), "0403bc0502c3b6"),
         (.finished(id, .skipped(cause: id)), "0503bc0503bc05"),
         (.finished(id, .failed(.exit(code: 3))), "0603bc0506657869747c33"),
+        (.rangeFinished(range, .cancelled(reason: "ö")), "0f80080403bc0502c3b6"),
         (.attemptEnded(attempt, id, .succeeded), "0702ac0203bc0500"),
         (.attemptEnded(attempt, id, .failed(.timeout)), "0702ac0203bc05010774696d656f7574"),
         (.attemptEnded(attempt, id, .cancelled), "0702ac0203bc0502"),
@@ -165,6 +167,7 @@ import Testing
         for record in Self.plain.map(\.0) + Self.json {
             switch record {
             case .graphAdded: kinds.insert(0)
+            case .rangeFinished: kinds.insert(26)
             case .operationsAdded: kinds.insert(1)
             case .graphClosed: kinds.insert(2)
             case .granted: kinds.insert(3)
@@ -192,6 +195,6 @@ import Testing
             case .trigger: kinds.insert(25)
             }
         }
-        #expect(kinds == Set(0...25))
+        #expect(kinds == Set(0...26))
     }
 }

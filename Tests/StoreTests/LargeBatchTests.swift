@@ -112,4 +112,38 @@ import Testing
     private func size(of path: String) throws -> UInt64? {
         try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a range is one row, beside those of operations that changed before`(
+        kind: StoreKind
+    ) async throws {
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        let store = subject.store()
+        _ = try await store.open()
+        var cancellation = StoreBatch(wall: time(3))
+        let all = OperationRange(graph: Self.graph, indices: 1..<UInt32(Self.count))
+        let priority = StoreRecord.priority(all[700], .high)
+        cancellation.records = [.rangeFinished(all, .cancelled(reason: "enough"))]
+        let reopened = StoreBatch(wall: time(4), records: [.reopened(all[9]), .reopened(all[700])])
+        for batch in [
+            submission(), grant(), StoreBatch(wall: time(2), records: [priority]), cancellation,
+            reopened,
+        ] {
+            try await store.commit(batch, by: .first)
+        }
+        await store.close()
+
+        let next = subject.store()
+        let state = try await next.open()
+        let graph = try #require(state.graphs.first)
+        #expect(graph.finishedAt == nil)
+        #expect(graph.operations.map(\.index) == Array(0..<UInt32(Self.count)))
+        let finished = graph.operations.filter { $0.outcome == .cancelled(reason: "enough") }
+        #expect(finished.count == Self.count - 3)
+        #expect(finished.allSatisfy { $0.finishedAt == time(3) && $0.round == 0 })
+        #expect(graph.operations[700].priority == .high)
+        #expect(graph.operations.filter { $0.round == 1 }.map(\.index) == [9, 700])
+        await next.close()
+    }
 }

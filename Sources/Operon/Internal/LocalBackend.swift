@@ -239,6 +239,8 @@ private struct News: Sendable {
             case .finished(let id, let outcome):
                 let known = left == id ? output : outcome == .succeeded ? nil : .empty
                 ended.append(EndedOperation(id: id, outcome: outcome, output: known))
+            case .rangeFinished(let range, let outcome):
+                ended += range.map { EndedOperation(id: $0, outcome: outcome, output: .empty) }
             case .granted(let id, let attempt, worker: .nobody): started.append((id, attempt))
             default: continue
             }

@@ -75,7 +75,9 @@ final class RemoteBackend: ClusterBackend {
     }
 
     /// The events that a session needs.
-    private static let kinds: Set<ClusterEvent.Kind> = [.finished, .started, .graphFinished]
+    private static let kinds: Set<ClusterEvent.Kind> = [
+        .finished, .rangeFinished, .started, .graphFinished,
+    ]
 
     /// A stream that lasts this long was accepted; refusals arrive sooner.
     private static let steady = Duration.seconds(1)
@@ -129,7 +131,8 @@ final class RemoteBackend: ClusterBackend {
     ) async throws -> UInt64 {
         switch event {
         case .event(let event):
-            if let ended = try await ended(event) { sink.deliver([ended]) }
+            let ended = try await ended(event)
+            if !ended.isEmpty { sink.deliver(ended) }
             if event.kind.known == .started, let operation = event.operation {
                 sink.started(
                     OperationID(
@@ -158,19 +161,20 @@ final class RemoteBackend: ClusterBackend {
         )
     }
 
-    /// The outcome in an event. For a skipped operation it asks for the cause, which the event does
-    /// not contain.
-    private func ended(_ event: EventView) async throws -> EndedOperation? {
+    /// The outcomes in an event. For a skipped operation it asks for the cause, which the event
+    /// does not contain.
+    private func ended(_ event: EventView) async throws -> [EndedOperation] {
         guard event.outcome == .skipped, let operation = event.operation else {
-            return EndedOperation(event)
+            return EndedOperation.all(of: event)
         }
         let id = OperationID(graph: GraphID(rawValue: operation.graph), index: operation.index)
         do throws(ClientError) {
-            return EndedOperation(try await client.operation(OperationSelector(id)).operation)
+            let view = try await client.operation(OperationSelector(id)).operation
+            return [EndedOperation(view)].compactMap(\.self)
         } catch {
             guard error.code == .notFound else { throw error }
             // The operation was dropped, so its cause cannot be known.
-            return EndedOperation(id: id, outcome: .skipped(cause: id), output: .empty)
+            return [EndedOperation(id: id, outcome: .skipped(cause: id), output: .empty)]
         }
     }
 
@@ -230,21 +234,27 @@ final class RemoteBackend: ClusterBackend {
 }
 
 extension EndedOperation {
-    /// `nil`: the event is of another kind, or is incomplete.
-    init?(_ event: EventView) {
-        guard event.kind.known == .finished, let operation = event.operation,
-            let kind = event.outcome
-        else { return nil }
-        id = OperationID(graph: GraphID(rawValue: operation.graph), index: operation.index)
-        output = kind == .succeeded ? nil : .empty
+    /// Empty: the event is of another kind, or is incomplete.
+    static func all(of event: EventView) -> [EndedOperation] {
+        guard event.kind.known == .finished || event.kind.known == .rangeFinished,
+            let first = event.operation, let kind = event.outcome
+        else { return [] }
+        let outcome: Outcome
         switch kind {
         case .succeeded: outcome = .succeeded
         case .failed:
-            guard let error = event.error.map({ OperationError($0) }) else { return nil }
+            guard let error = event.error.map({ OperationError($0) }) else { return [] }
             outcome = .failed(error)
         case .cancelled: outcome = .cancelled(reason: event.reason ?? "")
-        case .skipped: return nil
+        case .skipped: return []
         }
+        let (end, isOver) = first.index.addingReportingOverflow(event.count ?? 1)
+        guard !isOver else { return [] }
+        return OperationRange(graph: GraphID(rawValue: first.graph), indices: first.index..<end)
+            .map { id in
+                let output: Payload? = kind == .succeeded ? nil : .empty
+                return EndedOperation(id: id, outcome: outcome, output: output)
+            }
     }
 
     /// `nil`: the operation has not finished.

@@ -130,6 +130,8 @@ package struct CoordinatorMeters: Sendable {
             guard let place = AttemptOutcome.allCases.firstIndex(of: kind) else { return }
             attempts[place].increment()
         case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
+        case .rangeFinished(let operations, let outcome):
+            outcomes[Int(outcome.kind.rawValue)].increment(by: Int64(operations.count))
         case .workerLost: workersLost.increment()
         case .operationsAdded, .ready, .resumed, .yielded, .waitEnded, .retry, .result,
             .graphFinished, .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle,

@@ -29,11 +29,17 @@ extension CoordinatorService {
 
     /// Ends the listeners of an operation that prints nothing more.
     func endListening(to operation: OperationID) {
+        endListening { $0 == operation }
+    }
+
+    func endListening(toThoseOf operations: OperationRange) {
+        endListening { operations.contains($0) }
+    }
+
+    private func endListening(to isOver: (OperationID) -> Bool) {
         guard !logListeners.isEmpty else { return }
-        for listener in logListeners where listener.operation == operation {
-            listener.queue.finish()
-        }
-        logListeners.removeAll { $0.operation == operation }
+        for listener in logListeners where isOver(listener.operation) { listener.queue.finish() }
+        logListeners.removeAll { isOver($0.operation) }
     }
 
     func tell(_ chunk: LogChunk) {

@@ -21,7 +21,8 @@ extension CoordinatorService {
             metadata["operations"] = "\(count)"
             logger.info("graph added to", metadata: metadata)
         case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .retry,
-            .result, .finished, .superseded, .eventRefused, .log, .progress, .watched:
+            .result, .finished, .rangeFinished, .superseded, .eventRefused, .log, .progress,
+            .watched:
             return
         }
     }

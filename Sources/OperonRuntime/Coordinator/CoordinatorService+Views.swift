@@ -510,6 +510,7 @@ extension CoordinatorService {
             view.graphName = catalog.name(of: graph)
         }
         view.operation = event.operation.map { name(of: $0) }
+        view.count = event.count
         view.outcome = event.outcome
         view.isUpToDate = event.isUpToDate ? true : nil
         view.attempt = event.attempt?.description

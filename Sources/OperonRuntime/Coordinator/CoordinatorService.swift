@@ -403,6 +403,9 @@ package actor CoordinatorService {
             case .finished(let operation, _):
                 catalog.finished(operation, at: now)
                 progress[operation] = nil
+            case .rangeFinished(let operations, _):
+                // None of them has an attempt, which alone reports progress.
+                catalog.finished(operations, at: now)
             case .attemptEnded(let operation, _, _, _, _): progress[operation] = nil
             case .progress(let report): progress[report.held.operation] = report
             case .graphFinished(let graph):
@@ -436,6 +439,7 @@ package actor CoordinatorService {
                 finished.removeValue(forKey: graph)?.open()
                 noteEnded(graph)
             case .finished(let operation, _): endListening(to: operation)
+            case .rangeFinished(let operations, _): endListening(toThoseOf: operations)
             case .workerJoined(let worker, _, _):
                 workerNames[worker.incarnation] = worker.name
                 noteWatchers()

@@ -46,10 +46,18 @@ extension GraphCatalog {
 
     /// Unregisters an operation that has its outcome: it takes no outputs any more.
     mutating func finished(_ operation: OperationID, at time: WallTime?) {
-        self[operation.graph].finished(operation.index, at: time)
-        guard self[operation.graph].hasOtherInputs else { return }
-        for other in self[operation.graph].otherInputs(of: operation.index) {
-            self[other.graph].release(other.index)
+        let index = operation.index
+        finished(OperationRange(graph: operation.graph, indices: index..<index + 1), at: time)
+    }
+
+    /// The same for several operations.
+    mutating func finished(_ operations: OperationRange, at time: WallTime?) {
+        self[operations.graph].finished(operations.indices, at: time)
+        guard self[operations.graph].hasOtherInputs else { return }
+        for index in operations.indices {
+            for other in self[operations.graph].otherInputs(of: index) {
+                self[other.graph].release(other.index)
+            }
         }
     }
 

@@ -91,15 +91,19 @@ struct GraphContents: Sendable {
         return WallTime(nanosecondsSince1970: finishTimes[Int(index)])
     }
 
-    /// Unregisters an operation that has its outcome: it takes no outputs of this graph any more.
-    mutating func finished(_ index: UInt32, at time: WallTime?) {
-        if finishTimes.count <= Int(index) {
-            let missing = Int(index) + 1 - finishTimes.count
+    /// Unregisters operations that have their outcome: they take no outputs of this graph any more.
+    mutating func finished(_ indices: Range<UInt32>, at time: WallTime?) {
+        let end = Int(indices.upperBound)
+        if finishTimes.count < end {
+            let missing = end - finishTimes.count
             finishTimes.append(contentsOf: repeatElement(0, count: missing))
         }
-        finishTimes[Int(index)] = time?.nanosecondsSince1970 ?? 0
+        let nanoseconds = time?.nanosecondsSince1970 ?? 0
+        for index in indices { finishTimes[Int(index)] = nanoseconds }
         guard !consumers.isEmpty else { return }
-        for number in operations.inputs(of: Int(index)).own { release(number) }
+        for index in indices {
+            for number in operations.inputs(of: Int(index)).own { release(number) }
+        }
     }
 
     /// Counts one more operation, of any graph, that may ask for an output.

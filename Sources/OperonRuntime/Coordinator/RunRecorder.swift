@@ -84,10 +84,9 @@ package struct RunRecord: Sendable {
         case .result(let operation, _, let result):
             operations[Int(operation.index)].isUpToDate = result.isUpToDate
             keepLog(of: result, at: Int(operation.index))
-        case .finished(let operation, let outcome):
-            operations[Int(operation.index)].outcome = outcome
-            operations[Int(operation.index)].finishedAt = now
-            finishedAt = now
+        case .finished(let operation, let outcome): finish(operation, outcome, at: now)
+        case .rangeFinished(let operations, let outcome):
+            for operation in operations { finish(operation, outcome, at: now) }
         case .workerJoined(let worker, _, let count):
             workerNames[worker.incarnation] = worker.name
             slots[worker.incarnation] = count
@@ -102,6 +101,16 @@ package struct RunRecord: Sendable {
             .eventRefused, .log, .progress, .watched:
             break
         }
+    }
+
+    private mutating func finish(
+        _ operation: OperationID,
+        _ outcome: Outcome,
+        at now: Timestamp
+    ) {
+        operations[Int(operation.index)].outcome = outcome
+        operations[Int(operation.index)].finishedAt = now
+        finishedAt = now
     }
 
     /// Takes over outcomes from before this run resumed the graph.

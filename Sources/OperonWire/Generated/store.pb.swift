@@ -548,6 +548,12 @@ nonisolated struct ProtoClusterEvent: @unchecked Sendable {
     set {_uniqueStorage()._upToDate = newValue}
   }
 
+  /// Of a range of operations, from `index` on; 0: the event is about at most one.
+  var count: UInt32 {
+    get {_storage._count}
+    set {_uniqueStorage()._count = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1241,7 +1247,7 @@ nonisolated extension ProtoStoredRetry: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".ClusterEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0\u{1}count\0")
 
   fileprivate class _StorageClass {
     var _atNanoseconds: UInt64 = 0
@@ -1260,6 +1266,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
     var _reason: String = String()
     var _key: String = String()
     var _upToDate: Bool = false
+    var _count: UInt32 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1286,6 +1293,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       _reason = source._reason
       _key = source._key
       _upToDate = source._upToDate
+      _count = source._count
     }
   }
 
@@ -1320,6 +1328,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         case 14: try { try decoder.decodeSingularStringField(value: &_storage._reason) }()
         case 15: try { try decoder.decodeSingularStringField(value: &_storage._key) }()
         case 16: try { try decoder.decodeSingularBoolField(value: &_storage._upToDate) }()
+        case 17: try { try decoder.decodeSingularUInt32Field(value: &_storage._count) }()
         default: break
         }
       }
@@ -1380,6 +1389,9 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._upToDate != false {
         try visitor.visitSingularBoolField(value: _storage._upToDate, fieldNumber: 16)
       }
+      if _storage._count != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._count, fieldNumber: 17)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1405,6 +1417,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._reason != rhs_storage._reason {return false}
         if _storage._key != rhs_storage._key {return false}
         if _storage._upToDate != rhs_storage._upToDate {return false}
+        if _storage._count != rhs_storage._count {return false}
         return true
       }
       if !storagesAreEqual {return false}

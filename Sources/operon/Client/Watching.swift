@@ -115,13 +115,14 @@ struct Watching: Sendable {
             return isOver
         } _: { item in
             switch item {
-            case .gap:
+            case .event(let event) where event.kind.known != .rangeFinished:
+                let mayEnd = await screen.happened(event)
+                return mayEnd ? try await hasEnded(id) : false
+            // The event of a range names only the first operation.
+            case .gap, .event:
                 let isOver = try await hasEnded(id)
                 try await list(id, screen)
                 return isOver
-            case .event(let event):
-                let mayEnd = await screen.happened(event)
-                return mayEnd ? try await hasEnded(id) : false
             }
         }
         await finish(display)

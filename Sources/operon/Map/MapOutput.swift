@@ -97,6 +97,8 @@ final class MapOutput: RunListener {
             case .result(let operation, _, let result):
                 deliver(result.logTail, of: Int(operation.index))
             case .finished(let operation, let outcome): ended(Int(operation.index), outcome)
+            case .rangeFinished(let operations, let outcome):
+                for operation in operations { ended(Int(operation.index), outcome) }
             case .operationsAdded, .ready, .started, .yielded, .waitEnded, .resumed, .retry,
                 .graphFinished, .graphClosedIdle, .workerLost, .workerDraining, .workerBusy,
                 .superseded, .eventRefused, .log, .progress, .watched:

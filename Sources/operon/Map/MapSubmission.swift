@@ -108,7 +108,7 @@ struct MapSubmission: Sendable {
     /// Returns when all operations have ended.
     private func follow(_ graph: String) async throws {
         let state = NIOLockedValueBox(State())
-        let kinds: Set<ClusterEvent.Kind> = [.granted, .started, .finished]
+        let kinds: Set<ClusterEvent.Kind> = [.granted, .started, .finished, .rangeFinished]
         try await Following(session).run(graph: graph, kinds: kinds) {
             try await list(graph, state)
         } _: { item in
@@ -121,6 +121,12 @@ struct MapSubmission: Sendable {
             case .finished:
                 let outcome = Self.outcome(event.outcome, event.error, event.reason)
                 return try await ended(operation.index, outcome, at: event.at.time, graph, state)
+            case .rangeFinished:
+                let outcome = Self.outcome(event.outcome, event.error, event.reason)
+                for index in operation.index..<operation.index + (event.count ?? 1) {
+                    let isLast = try await ended(index, outcome, at: event.at.time, graph, state)
+                    if isLast { return true }
+                }
             default: break
             }
             return false

@@ -98,8 +98,9 @@ struct LogWriter: Sendable {
                 }
             case .granted(let operation, let attempt, _): yield(.granted(operation, attempt))
             case .operationsAdded, .ready, .started, .resumed, .yielded, .waitEnded, .attemptEnded,
-                .finished, .retry, .graphFinished, .workerJoined, .workerLost, .workerDraining,
-                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .progress,
+                .finished, .rangeFinished, .retry, .graphFinished, .workerJoined, .workerLost,
+                .workerDraining, .workerBusy, .graphClosedIdle, .superseded, .eventRefused,
+                .progress,
                 .watched:
                 continue
             }

@@ -67,8 +67,9 @@ struct RunScreen: Sendable {
 
     private static func isShown(_ notice: Scheduler.Notice) -> Bool {
         switch notice {
-        case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
-            .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded:
+        case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished,
+            .rangeFinished, .retry, .workerJoined, .workerLost, .workerDraining, .workerBusy,
+            .superseded:
             true
         case .result(_, _, let result): result.isUpToDate
         case .granted, .yielded, .waitEnded, .graphFinished, .graphClosedIdle,
@@ -266,6 +267,9 @@ struct RunScreen: Sendable {
                 await display.operationsMoved(moves, in: group, at: now)
                 moves.removeAll()
                 await grow(&state, group)
+                continue
+            case .rangeFinished(let operations, let outcome):
+                moves += operations.compactMap { state.move(.finished($0, outcome), at: now) }
                 continue
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .result,

@@ -133,7 +133,7 @@ struct ScreenState {
         case .result(let operation, _, let result):
             if result.isUpToDate { upToDate.insert(operation.index) }
             return nil
-        case .operationsAdded, .granted, .yielded, .waitEnded, .graphFinished,
+        case .operationsAdded, .granted, .yielded, .waitEnded, .rangeFinished, .graphFinished,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
             .superseded, .eventRefused, .log, .progress, .watched:
             return nil
