@@ -45,7 +45,9 @@ struct Following: Sendable {
     ) async throws {
         // With a number from the start, a cut before the first event loses no events.
         var after = first
-        if after == nil { after = try await session.client.status().lastEvent }
+        if after == nil {
+            after = try await session.patiently { try await session.client.status() }.lastEvent
+        }
         let query = EventQuery(after: after, graph: graph, kinds: kinds)
         let batches = try await session.client.events(query)
         if try await subscribed() { return }

@@ -51,7 +51,7 @@ struct Watching: Sendable {
             return ended
         case .json:
             try await followEvents(of: id)
-            return try await session.client.graph(id)
+            return try await session.patiently { try await session.client.graph(id) }
         case .quiet: return try await Waiting(session).end(of: id)
         }
     }
@@ -75,7 +75,8 @@ struct Watching: Sendable {
             await display.counted(view, in: group, at: SystemClock.now())
             guard view.graph.status == .finished else { continue }
             // The first counts may be from before a retry, if others watch the graph, too.
-            let ended = try await session.client.graph(String(graph.id))
+            let id = String(graph.id)
+            let ended = try await session.patiently { try await session.client.graph(id) }
             guard ended.status == .finished else { continue }
             await finish(display)
             return ended
@@ -126,7 +127,7 @@ struct Watching: Sendable {
             }
         }
         await finish(display)
-        return try await session.client.graph(id)
+        return try await session.patiently { try await session.client.graph(id) }
     }
 
     /// Prints each event as JSON, and nothing else.
@@ -146,7 +147,10 @@ struct Watching: Sendable {
         var query = OperationQuery()
         query.limit = Self.pageSize
         repeat {
-            let page = try await session.client.operations(of: graph, query)
+            let asked = query
+            let page = try await session.patiently {
+                try await session.client.operations(of: graph, asked)
+            }
             await screen.listed(page.operations)
             query.after = page.next
         } while query.after != nil
@@ -154,7 +158,7 @@ struct Watching: Sendable {
 
     /// Whether the graph is finished and cannot change until it is retried.
     private func hasEnded(_ graph: String) async throws -> Bool {
-        try await session.client.graph(graph).status == .finished
+        try await session.patiently { try await session.client.graph(graph) }.status == .finished
     }
 
     // MARK: - At the end
@@ -166,7 +170,10 @@ struct Watching: Sendable {
         let text = ViewText(style: style, width: output.size()?.columns)
         var lines: [String] = []
         if graph.counts.failed > 0 {
-            let failed = try await session.client.operations(of: String(graph.id), query)
+            let asked = query
+            let failed = try await session.patiently {
+                try await session.client.operations(of: String(graph.id), asked)
+            }
             lines += text.failures(failed.operations, of: graph.counts.failed)
         }
         lines += text.ended(graph)

@@ -67,10 +67,10 @@ struct Waiting: Sendable {
         } _: { _ in
             try await hasEnded(graph)
         }
-        return try await session.client.graph(graph)
+        return try await session.patiently { try await session.client.graph(graph) }
     }
 
     private func hasEnded(_ graph: String) async throws -> Bool {
-        try await session.client.graph(graph).status == .finished
+        try await session.patiently { try await session.client.graph(graph) }.status == .finished
     }
 }

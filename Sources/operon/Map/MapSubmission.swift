@@ -82,28 +82,8 @@ struct MapSubmission: Sendable {
         var request = CancelRequest()
         request.reason = reason
         let asked = request
-        _ = try await asking { try await session.client.cancel(.graph(graph), asked) }
+        _ = try await session.patiently { try await session.client.cancel(.graph(graph), asked) }
     }
-
-    /// Asks again while the coordinator is away, as the stream of events waits for it.
-    private func asking<Answer>(
-        _ question: @Sendable () async throws -> Answer
-    ) async throws -> Answer {
-        let end = SystemClock.now() + Self.patience
-        while true {
-            do {
-                return try await question()
-            } catch let error as ClientError
-                where [.unreachable, .unavailable].contains(error.code) && SystemClock.now() < end
-            {
-                try await Task.sleep(for: Self.pause)
-            }
-        }
-    }
-
-    /// How long a coordinator may be away, as for the stream of events.
-    private static let patience = Duration.seconds(300)
-    private static let pause = Duration.milliseconds(500)
 
     /// Returns when all operations have ended.
     private func follow(_ graph: String) async throws {
@@ -143,7 +123,9 @@ struct MapSubmission: Sendable {
         query.state = .finished
         repeat {
             let asked = query
-            let page = try await asking { try await session.client.operations(of: graph, asked) }
+            let page = try await session.patiently {
+                try await session.client.operations(of: graph, asked)
+            }
             for operation in page.operations {
                 let outcome = Self.outcome(operation.outcome, operation.error, operation.reason)
                 let at = operation.finishedAt?.time ?? SystemClock.wall()
@@ -177,7 +159,7 @@ struct MapSubmission: Sendable {
         guard index < plan.numbers.count else { return false }
         guard !state.withLockedValue({ $0.ended.contains(index) }) else { return false }
         let selector = OperationSelector(graph: graph, operation: "@\(index)")
-        let logs = try await asking { try await session.client.log(of: selector) }
+        let logs = try await session.patiently { try await session.client.log(of: selector) }
         if let log = logs.last {
             output.deliver(Array(log.text.utf8), of: Int(index))
         }
