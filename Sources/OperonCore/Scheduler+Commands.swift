@@ -135,11 +135,14 @@ extension Scheduler {
             case .finished: break  // `mayBeCancelled` left them out.
             }
         }
+        // Dependents are listed breadth first. Those of a graph or a queue are in order already.
+        waiting.sort()
         settle(waiting, cancelledFor: reason, at: now, into: &effects)
         for operation in stopped {
             settle(operation, cancelledOutcome(of: operation), at: now, into: &effects)
         }
-        for operation in waiting + stopped {
+        waiting += stopped
+        for operation in waiting {
             release(dependentsOf: operation, outcome: .cancelled, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }

@@ -239,10 +239,6 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        precondition(
-            graphs[state: operation] != .finished,
-            "an outcome is final: every caller looks at the state first"
-        )
         let wasEnqueued = leaveStates(operation, outcome.kind)
         if outcome.kind != .succeeded {
             graphs[operation.graph].outcomes[operation.index] = outcome
@@ -255,7 +251,7 @@ extension Scheduler {
         tellWaiters(of: operation, outcome.kind)
     }
 
-    /// The same for operations without an attempt, with one record. None of them has an outcome.
+    /// The same for operations with no attempt in flight, with one record.
     mutating func settle(
         _ operations: OperationRange,
         _ outcome: Outcome,
@@ -279,6 +275,10 @@ extension Scheduler {
 
     /// Counts an operation among the finished ones. Returns whether it was in its lane.
     private mutating func leaveStates(_ operation: OperationID, _ outcome: OutcomeKind) -> Bool {
+        precondition(
+            graphs[state: operation] != .finished,
+            "an outcome is final: every caller looks at the state first"
+        )
         let wasEnqueued = isEnqueued(operation)
         if wasEnqueued { leaveLane(operation) }
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }

@@ -193,7 +193,7 @@ extension Scheduler {
         /// The result of a finished attempt. It comes before its `attemptEnded`.
         case result(OperationID, AttemptID, AttemptResult)
         case finished(OperationID, Outcome)
-        /// Operations without an attempt finished together.
+        /// Operations with no attempt in flight finished together.
         case rangeFinished(OperationRange, Outcome)
         case retry(OperationID, at: Timestamp)
         /// Everything in the graph is finished, and nothing can be added. Sent again after each

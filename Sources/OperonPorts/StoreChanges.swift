@@ -407,7 +407,7 @@ extension StoreChanges {
         guard !range.isEmpty, range.endIndex <= count else {
             throw StoreError.contradiction("there are no operations \(range.indices)")
         }
-        // What finishes twice contradicts, as a row of its own.
+        // Operations that are in a range of this batch get rows, so that `finish` below notices it.
         if let twice = ranges[range.graph]?.indices(among: range.indices) {
             for index in twice { try change(range[index]) { _ in } }
         }

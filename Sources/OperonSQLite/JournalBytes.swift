@@ -367,7 +367,10 @@ extension JournalBytes {
         /// A count, and the record of the first operation.
         private mutating func rangeFinished() throws -> StoreRecord {
             let count = try number(as: UInt32.self)
-            guard case .finished(let first, let outcome) = try record() else { throw Self.damage }
+            // Another range would be read by recursion, as deep as somebody has written it.
+            guard position < bytes.count, bytes[position] != UInt8(Tag.rangeFinished.rawValue),
+                case .finished(let first, let outcome) = try record()
+            else { throw Self.damage }
             let (end, isOver) = first.index.addingReportingOverflow(count)
             guard count > 0, !isOver else { throw Self.damage }
             let range = OperationRange(graph: first.graph, indices: first.index..<end)

@@ -53,8 +53,14 @@ extension StoreTables: StoreLookup {
         var changed = Set(
             (ranges[range.graph]?.indices(among: range.indices) ?? []).map { range[$0] }
         )
-        changed.formUnion(pending.operations.keys.filter(range.contains))
-        changed.formUnion(open.keys.filter(range.contains))
+        if range.count < pending.operations.count + open.count {
+            for id in range where pending.operations.index(forKey: id) != nil || open[id] != nil {
+                changed.insert(id)
+            }
+        } else {
+            changed.formUnion(pending.operations.keys.filter(range.contains))
+            changed.formUnion(open.keys.filter(range.contains))
+        }
         guard let last = range.last, mayHaveRows(in: range) else { return Array(changed) }
         let select = try statement("SELECT id FROM operations WHERE id >= ? AND id <= ?")
         try select.bind(range[range.startIndex].key)
@@ -183,16 +189,22 @@ extension StoreTables: StoreLookup {
         try select.bind(OperationID(graph: id, index: 0).key)
         try select.bind(OperationID(graph: id, index: .max).key)
         defer { select.reset() }
-        var rows: [StoredOperation] = []
-        while try select.step() { rows.append(try select.readOperation().operation) }
+        let ranges = ranges[id] ?? FinishedRanges()
         var outcomes = OutcomeRuns()
-        for operation in ranges[id]?.merged(with: rows) ?? rows {
-            guard let kind = operation.outcome?.kind, operation.index == outcomes.count else {
-                let id = OperationID(graph: id, index: operation.index)
-                throw RowDamage(what: "operation \(id) without an outcome")
+        func addRanges(below end: UInt32) {
+            while outcomes.count < end, let known = ranges[outcomes.count]?.outcome {
+                outcomes.append(known.kind)
+            }
+        }
+        while try select.step() {
+            let row = try select.readOperation()
+            addRanges(below: row.id.index)
+            guard let kind = row.operation.outcome?.kind, row.id.index == outcomes.count else {
+                throw RowDamage(what: "operation \(row.id) without an outcome")
             }
             outcomes.append(kind)
         }
+        addRanges(below: .max)
         return outcomes
     }
 

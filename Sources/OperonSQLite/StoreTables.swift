@@ -150,17 +150,22 @@ final class StoreTables {
 
     func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
         guard !batch.isEmpty else { return try transaction(by: epoch) {} }
-        guard batch.records.count > recordsAtOnce else { return try commitAtOnce(batch, by: epoch) }
-        // A large batch, such as the cancellation of a graph with a million operations, is written
-        // in one transaction, but its changes are not all in memory at once. If the transaction
-        // fails, the data kept in memory is restored.
+        let weight = batch.records.reduce(0) { $0 + rowCount(of: $1) }
+        guard weight > recordsAtOnce else { return try commitAtOnce(batch, by: epoch) }
+        // A large batch, such as the retry of a graph with a million operations, is written in one
+        // transaction, but its changes are not all in memory at once. If the transaction fails, the
+        // data kept in memory is restored.
+        var batch = batch
+        batch.records = batch.records.flatMap { record in
+            rowCount(of: record) > recordsAtOnce ? record.pieces(of: recordsAtOnce) : [record]
+        }
         let before = (
             graphs, queues, keys, rates, triggers, open, firstEvent, lastEvent, newestAttempt
         )
         let journal = (pending, openRows, ranges, lastJournal, projected)
         do {
             try transaction(by: epoch) {
-                for part in batch.parts(of: recordsAtOnce) {
+                for part in batch.parts(of: recordsAtOnce, weighing: rowCount) {
                     let (changes, row) = try append(part, by: epoch)
                     remember(changes, row)
                     guard isProjectionDue else { continue }
@@ -176,6 +181,12 @@ final class StoreTables {
             throw error
         }
         try probe.passed(.afterCommit)
+    }
+
+    /// How many rows a record changes at most, about.
+    private func rowCount(of record: StoreRecord) -> Int {
+        guard case .rangeFinished(let range, _) = record else { return 1 }
+        return 1 + (rows[range.graph]?.count(in: range.indices) ?? 0)
     }
 
     /// The default of `SQLiteStore.Options.recordsAtOnce`.
@@ -437,7 +448,7 @@ final class StoreTables {
     }
 
     func mayHaveRows(in range: OperationRange) -> Bool {
-        mayAllHaveRows || rows[range.graph]?.contains(anyOf: range.indices) ?? false
+        mayAllHaveRows || rows[range.graph]?.count(in: range.indices) ?? 0 > 0
     }
 }
 
@@ -450,19 +461,17 @@ private struct IndexSet {
         return word < words.count && words[word] & 1 << (index % 64) != 0
     }
 
-    func contains(anyOf indices: Range<UInt32>) -> Bool {
-        var index = indices.lowerBound
-        while index < indices.upperBound, Int(index / 64) < words.count {
-            if index % 64 == 0, words[Int(index / 64)] == 0 {
-                // The last number of a word is below the highest index.
-                index += min(64, indices.upperBound - index)
-            } else if contains(index) {
-                return true
-            } else {
-                index += 1
-            }
+    func count(in indices: Range<UInt32>) -> Int {
+        guard let last = indices.last else { return 0 }
+        let (low, high) = (Int(indices.lowerBound / 64), Int(last / 64))
+        var count = 0
+        for word in low..<max(low, min(high + 1, words.count)) {
+            var bits = words[word]
+            if word == low { bits &= UInt64.max << (indices.lowerBound % 64) }
+            if word == high { bits &= UInt64.max >> (63 - last % 64) }
+            count += bits.nonzeroBitCount
         }
-        return false
+        return count
     }
 
     mutating func insert(_ index: UInt32) {

@@ -58,6 +58,24 @@ struct CancelTests {
         #expect(bench.outcome("a77") == outcome)
     }
 
+    @Test func `dependents of two stages are cancelled with one record, too`() throws {
+        var bench = SchedulerBench()
+        var operations = [OperationDescription.nothing("first")]
+        for index in 0..<50 {
+            operations.append(.nothing("a\(index)", after: ["first"]))
+            operations.append(.nothing("b\(index)", after: ["a\(index)"]))
+        }
+        try bench.submit(operations)
+        bench.drain()
+
+        bench.cancel("first", reason: "r", cascade: true)
+
+        let range = OperationRange(graph: GraphID(rawValue: 0), indices: 0..<101)
+        let records = bench.drain().records
+        #expect(records.last == .rangeFinished(range, .cancelled(reason: "r")))
+        #expect(records.count == 2)
+    }
+
     @Test func `what was dispatched and not started is given back and then cancelled`() throws {
         var bench = SchedulerBench()
         bench.join()

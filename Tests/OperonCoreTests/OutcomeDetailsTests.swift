@@ -12,10 +12,16 @@ struct OutcomeDetailsTests {
         for round in 0..<2_000 {
             let first = UInt32(generator.next() % 100)
             let outcome = Outcome.cancelled(reason: "\(round)")
-            if generator.next() % 2 == 0 {
+            switch generator.next() % 3 {
+            case 0:
                 details[first] = outcome
                 expected[first] = outcome
-            } else {
+            case 1:
+                // It is reopened and finishes anew.
+                details[first] = nil
+                details[first] = outcome
+                expected[first] = outcome
+            default:
                 let indices = first..<first + 1 + UInt32(generator.next() % 20)
                 details.set(indices, to: outcome)
                 for index in indices { expected[index] = outcome }

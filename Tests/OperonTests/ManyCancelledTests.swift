@@ -33,13 +33,17 @@ import Testing
             #expect(try await handle.outcome == .cancelled(reason: "enough"))
         }
         // The events of the queue tell of all of them at once.
-        var finished = 0
-        for try await event in queue.events(after: 0) {
-            guard case .rangeFinished(.cancelled, let count) = event.kind else { continue }
-            #expect(event.operation == handles[0].id)
-            finished += count
-            break
+        ends: for try await event in queue.events(after: 0) {
+            switch event.kind {
+            case .rangeFinished(let outcome, let count):
+                #expect(outcome == .cancelled && count == 200)
+                #expect(event.operation == handles[0].id)
+                break ends
+            case .finished:
+                Issue.record("an operation has an event of its own")
+                break ends
+            default: continue
+            }
         }
-        #expect(finished == 200)
     }
 }

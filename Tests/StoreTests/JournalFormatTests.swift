@@ -143,6 +143,17 @@ import Testing
         }
     }
 
+    /// Ranges in ranges, as deep as there is room, and ranges of nothing or beyond all numbers.
+    @Test func `a range of anything but operations is damage`() {
+        let deep = (0..<100_000).flatMap { _ in [0x0F, 1] as [UInt8] }
+        let none: [UInt8] = [0x0F, 0, 3, 3, 5]
+        let beyond: [UInt8] = [0x0F, 2, 3, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]
+        let start: [UInt8] = [0x0F, 2, 2, 2, 3, 3, 5]
+        for bytes in [deep, none, beyond, start] {
+            #expect(throws: RowDamage.self) { try decode(bytes) }
+        }
+    }
+
     /// A result of an attempt, whose output and log are elsewhere.
     @Test func `a result has these bytes`() throws {
         var batch = StoreBatch(wall: Self.late)

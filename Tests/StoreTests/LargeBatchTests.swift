@@ -146,4 +146,72 @@ import Testing
         #expect(graph.operations.filter { $0.round == 1 }.map(\.index) == [9, 700])
         await next.close()
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a range of operations that have rows changes them, some thousands at a time`(
+        kind: StoreKind
+    ) async throws {
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        let store = subject.store()
+        _ = try await store.open()
+        let all = OperationRange(graph: Self.graph, indices: 0..<UInt32(Self.count))
+        let first = StoreRecord.rangeFinished(all, .cancelled(reason: "first"))
+        let second = StoreRecord.rangeFinished(all, .cancelled(reason: "second"))
+        // Two of them are not retried.
+        let retried = all.filter { $0.index != 3 && $0.index != 17_000 }
+        var again = StoreBatch(wall: time(4), records: [])
+        for indices in [0..<UInt32(3), 4..<17_000, 17_001..<UInt32(Self.count)] {
+            let range = OperationRange(graph: Self.graph, indices: indices)
+            again.records.append(.rangeFinished(range, .cancelled(reason: "second")))
+        }
+        for batch in [
+            submission(), StoreBatch(wall: time(2), records: [first]),
+            StoreBatch(wall: time(3), records: retried.map { .reopened($0) }), again,
+        ] {
+            try await store.commit(batch, by: .first)
+        }
+        await store.close()
+
+        let next = subject.store()
+        let graph = try #require(try await next.open().graphs.first)
+        #expect(graph.finishedAt == time(4))
+        #expect(graph.operations.map(\.index) == Array(all.indices))
+        let old = graph.operations.filter { $0.outcome == .cancelled(reason: "first") }
+        #expect(old.map(\.index) == [3, 17_000])
+        #expect(
+            graph.operations.count { $0.outcome == .cancelled(reason: "second") } == retried.count
+        )
+        await #expect(throws: StoreError.self) {
+            let twice = StoreBatch(wall: time(5), records: [second])
+            try await next.commit(twice, by: Epoch(rawValue: 2))
+        }
+        await next.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a dropped graph keeps the outcomes of ranges`(kind: StoreKind) async throws {
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        let store = subject.store()
+        _ = try await store.open()
+        var end = StoreBatch(wall: time(2))
+        for indices in [1..<UInt32(700), 701..<UInt32(Self.count)] {
+            let range = OperationRange(graph: Self.graph, indices: indices)
+            end.records.append(.rangeFinished(range, .cancelled(reason: "")))
+        }
+        for index in [UInt32(0), 700] { end.records.append(finished(Self.graph, index)) }
+        for batch in [submission(), end] { try await store.commit(batch, by: .first) }
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 1)
+        await store.close()
+
+        let next = subject.store()
+        let stone = try #require(try await next.open().graphs.first)
+        #expect(stone.isTombstone && stone.outcomes.count == UInt32(Self.count))
+        for index in 0..<UInt32(Self.count) {
+            let expected: OutcomeKind = index == 0 || index == 700 ? .succeeded : .cancelled
+            #expect(stone.outcomes[index] == expected)
+        }
+        await next.close()
+    }
 }

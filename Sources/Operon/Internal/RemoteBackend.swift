@@ -248,14 +248,18 @@ extension EndedOperation {
         case .cancelled: outcome = .cancelled(reason: event.reason ?? "")
         case .skipped: return []
         }
-        let (end, isOver) = first.index.addingReportingOverflow(event.count ?? 1)
-        guard !isOver else { return [] }
+        let count = event.count ?? 1
+        let (end, isOver) = first.index.addingReportingOverflow(count)
+        guard !isOver, count <= operationsMax else { return [] }
         return OperationRange(graph: GraphID(rawValue: first.graph), indices: first.index..<end)
             .map { id in
                 let output: Payload? = kind == .succeeded ? nil : .empty
                 return EndedOperation(id: id, outcome: outcome, output: output)
             }
     }
+
+    /// The most that a coordinator may allow in a graph: see `Limits.operationsPerGraph`.
+    private static let operationsMax: UInt32 = 10_000_000
 
     /// `nil`: the operation has not finished.
     init?(_ view: OperationView) {

@@ -105,7 +105,7 @@ extension CoordinatorService {
         triggering.attached = []
         batch.graphs = keeping.submitted
         keeping.submitted = []
-        // One by one: cancelling a graph may produce a million at once.
+        // One by one: retrying a graph may produce a million at once.
         func keepEvent(_ event: ClusterEvent) {
             do throws(WireError) {
                 let body = try StoreFormat.encode(event)

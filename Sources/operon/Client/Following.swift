@@ -8,7 +8,7 @@ struct Following: Sendable {
 
     init(_ session: ClientSession) { self.session = session }
 
-    /// Returns when `body` or `subscribed` returns true.
+    /// Returns when `body` or `subscribed` returns true. The coordinator has answered before.
     ///
     /// - Parameter first: the number of the event before the first one to read; `nil`: the latest
     ///   event.
@@ -49,7 +49,7 @@ struct Following: Sendable {
             after = try await session.patiently { try await session.client.status() }.lastEvent
         }
         let query = EventQuery(after: after, graph: graph, kinds: kinds)
-        let batches = try await session.client.events(query)
+        let batches = try await session.patiently { try await session.client.events(query) }
         if try await subscribed() { return }
         for try await batch in batches where try await body(batch.compactMap(\.event)) { return }
         try Task.checkCancellation()

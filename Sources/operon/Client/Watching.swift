@@ -119,8 +119,14 @@ struct Watching: Sendable {
             case .event(let event) where event.kind.known != .rangeFinished:
                 let mayEnd = await screen.happened(event)
                 return mayEnd ? try await hasEnded(id) : false
-            // The event of a range names only the first operation.
-            case .gap, .event:
+            // It names only the first operation.
+            case .event(let event):
+                guard let first = event.operation?.index, let count = event.count else {
+                    return false
+                }
+                try await list(id, screen, from: first, count: Int(count))
+                return try await hasEnded(id)
+            case .gap:
                 let isOver = try await hasEnded(id)
                 try await list(id, screen)
                 return isOver
@@ -142,18 +148,26 @@ struct Watching: Sendable {
         }
     }
 
-    /// Reads the states of all operations.
-    private func list(_ graph: String, _ screen: WatchScreen) async throws {
+    /// Reads the states of all operations, or of some from one of them on.
+    private func list(
+        _ graph: String,
+        _ screen: WatchScreen,
+        from first: UInt32 = 0,
+        count: Int = .max
+    ) async throws {
         var query = OperationQuery()
-        query.limit = Self.pageSize
+        query.after = first > 0 ? first - 1 : nil
+        var left = count
         repeat {
+            query.limit = min(Self.pageSize, left)
             let asked = query
             let page = try await session.patiently {
                 try await session.client.operations(of: graph, asked)
             }
             await screen.listed(page.operations)
+            left -= page.operations.count
             query.after = page.next
-        } while query.after != nil
+        } while query.after != nil && left > 0
     }
 
     /// Whether the graph is finished and cannot change until it is retried.

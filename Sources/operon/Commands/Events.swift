@@ -76,8 +76,10 @@ struct Events: AsyncParsableCommand {
     private func followOn(_ session: ClientSession, _ last: LastEvent) async throws {
         OwnProcess.giveWay()
         let id = try await graphID(session).map { String($0) }
+        // Whether a coordinator answers at all.
+        let latest = try await session.client.status().lastEvent
         try await Following(session).run(
-            after: after,
+            after: after ?? latest,
             graph: id,
             batches: { batch in
                 Self.print(batch, session.console)

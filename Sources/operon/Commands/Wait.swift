@@ -46,9 +46,11 @@ struct Waiting: Sendable {
 
     /// The exit code of the graph, or the exit code of a wait that timed out.
     func run(_ graph: String, within limit: Duration?) async throws -> Int32 {
+        let before = try await session.client.graph(graph)
         let ended = try await Timeout.within(limit) { try await end(of: graph) }
         guard let ended else {
-            let view = try await session.client.graph(graph)
+            // The time is over, whether or not the coordinator answers now.
+            let view = (try? await session.client.graph(graph)) ?? before
             throw Failure(ExitStatus.timedOut, session.console.speech.stillRunning(view))
         }
         if isAsked || session.console.format == .text {

@@ -103,8 +103,19 @@ struct MapSubmission: Sendable {
                 return try await ended(operation.index, outcome, at: event.at.time, graph, state)
             case .rangeFinished:
                 let outcome = Self.outcome(event.outcome, event.error, event.reason)
-                for index in operation.index..<operation.index + (event.count ?? 1) {
-                    let isLast = try await ended(index, outcome, at: event.at.time, graph, state)
+                // A count beyond the plan is no number of ours.
+                let first = Int(operation.index)
+                let end = min(first + Int(event.count ?? 1), plan.numbers.count)
+                for index in UInt32(min(first, end))..<UInt32(end) {
+                    let isLast = try await ended(
+                        index,
+                        outcome,
+                        at: event.at.time,
+                        graph,
+                        state,
+                        // No attempt was in flight. An earlier one has the log of a retry.
+                        hasLog: state.withLockedValue { $0.hosts[index] != nil }
+                    )
                     if isLast { return true }
                 }
             default: break
@@ -154,14 +165,15 @@ struct MapSubmission: Sendable {
         _ outcome: Outcome,
         at time: WallTime,
         _ graph: String,
-        _ state: NIOLockedValueBox<State>
+        _ state: NIOLockedValueBox<State>,
+        hasLog: Bool = true
     ) async throws -> Bool {
         guard index < plan.numbers.count else { return false }
         guard !state.withLockedValue({ $0.ended.contains(index) }) else { return false }
-        let selector = OperationSelector(graph: graph, operation: "@\(index)")
-        let logs = try await session.patiently { try await session.client.log(of: selector) }
-        if let log = logs.last {
-            output.deliver(Array(log.text.utf8), of: Int(index))
+        if hasLog {
+            let selector = OperationSelector(graph: graph, operation: "@\(index)")
+            let logs = try await session.patiently { try await session.client.log(of: selector) }
+            if let log = logs.last { output.deliver(Array(log.text.utf8), of: Int(index)) }
         }
         // Afterwards: if the log could not be read, it is read again when the coordinator is back.
         let (count, start, host) = state.withLockedValue { state in
