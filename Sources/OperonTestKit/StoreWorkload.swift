@@ -27,8 +27,16 @@ package struct StoreWorkload: Sendable {
     private var attempts: UInt64 = 0
     private var triggers: TriggerWorkload
     private var time: Int64 = 1_700_000_000_000_000_000
+    private let hasRanges: Bool
 
-    package init(seed: UInt64, reign: Reign, limits: Limits = Limits()) {
+    /// - Parameter hasRanges: Whether operations finish in ranges, which older formats do not have.
+    package init(
+        seed: UInt64,
+        reign: Reign,
+        limits: Limits = Limits(),
+        hasRanges: Bool = true
+    ) {
+        self.hasRanges = hasRanges
         generator = SeededGenerator(seed: seed)
         triggers = TriggerWorkload(seed: seed)
         image = StoreImage(reign: reign, limits: limits)
@@ -200,6 +208,7 @@ package struct StoreWorkload: Sendable {
 
     /// Operations of one graph that wait, from one of them on.
     private mutating func settleRange(in batch: inout StoreBatch) {
+        guard hasRanges else { return settleWaiting(in: &batch) }
         guard let place = any({ $0.phase == .waiting }) else { return }
         let first = members[place].id
         var index = first.index

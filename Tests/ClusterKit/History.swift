@@ -68,6 +68,11 @@ package struct History: Sendable {
         case .finished(let operation, let outcome):
             operations[operation, default: Operation()].outcome = outcome
             finished.append(operation)
+        case .rangeFinished(let range, let outcome):
+            for operation in range {
+                operations[operation, default: Operation()].outcome = outcome
+                finished.append(operation)
+            }
         case .log(let chunk):
             operations[chunk.held.operation, default: Operation()].log +=
                 String(decoding: chunk.bytes, as: UTF8.self)

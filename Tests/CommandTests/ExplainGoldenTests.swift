@@ -149,6 +149,7 @@ import Testing
             try await server.run("cancel sent/a --reason typo")
             try await golden.explain("it was cancelled on its way", "sent/a", server)
             try await server.submit("gone", "operations: { a: { operation: Play } }")
+            try await server.wait(for: "gone/a", .dispatched)
             try await server.run("cancel gone")
             try await golden.explain("its graph was cancelled", "gone/a", server)
             try await server.cut()

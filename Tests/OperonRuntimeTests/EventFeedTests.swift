@@ -103,7 +103,11 @@ import Testing
 
     @Test func `a step with more events than memory may hold is read from the store`() async throws
     {
-        try await ManualCluster.run(InMemoryStore(reign: Reign(rawValue: 5))) { cluster in
+        var configuration = Scheduler.Configuration()
+        // Each has an event of its own.
+        configuration.rangeMin = .max
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await ManualCluster.run(store, scheduler: configuration) { cluster in
             let count = EventFeed.eventsMax + 1_000
             let names = (0..<count).map { "o\($0)" }
             let graph = GraphDescription(

@@ -284,17 +284,20 @@ import Testing
         let subject = try StoreUnderTest(.sqlite)
         defer { subject.remove() }
         let store = subject.sqlite()
-        var workload = StoreWorkload(seed: 11, reign: StoreUnderTest.reign)
+        var workload = StoreWorkload(seed: 11, reign: StoreUnderTest.reign, hasRanges: false)
         workload.open()
         _ = try await store.open()
         for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         #expect(!workload.image.state.workers.isEmpty)
-        // The format that knew no names of workers, no rates, no triggers and no journal.
+        // The format that knew no names of workers, no rates, no triggers, no journal and no
+        // ranges.
         let database = try DatabaseQueue(path: subject.path)
         try database.inDatabase { database in
             try database.execute(
                 sql: """
+                    DROP VIEW readable_ranges;
+                    DROP TABLE finished_ranges;
                     DROP VIEW readable_attempts;
                     DROP TABLE workers;
                     DROP TABLE rates;

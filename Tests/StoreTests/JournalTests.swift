@@ -384,6 +384,8 @@ import Testing
         try await database.write { database in
             try database.execute(
                 sql: """
+                    DROP VIEW readable_ranges;
+                    DROP TABLE finished_ranges;
                     DROP TABLE journal;
                     DROP TABLE projection;
                     CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
