@@ -120,11 +120,14 @@ extension Scheduler {
     ) {
         var waiting: [OperationID] = []
         var stopped: [OperationID] = []
+        var isInOrder = true
         waiting.reserveCapacity(members.count)
         for operation in members {
             graphs[flags: operation].insert(.cancelRequested)
             switch graphs[state: operation] {
-            case .pending, .ready: waiting.append(operation)
+            case .pending, .ready:
+                if let last = waiting.last, operation < last { isInOrder = false }
+                waiting.append(operation)
             case .dispatched, .executing:
                 if let reason { graphs[operation.graph].reasons[operation.index] = reason }
                 if stopExternal(operation, .cancelled, at: now, into: &effects) {
@@ -135,8 +138,8 @@ extension Scheduler {
             case .finished: break  // `mayBeCancelled` left them out.
             }
         }
-        // Dependents are listed breadth first. Those of a graph or a queue are in order already.
-        waiting.sort()
+        // Dependents are listed breadth first. All others are in order already.
+        if !isInOrder { waiting.sort() }
         settle(waiting, cancelledFor: reason, at: now, into: &effects)
         for operation in stopped {
             settle(operation, cancelledOutcome(of: operation), at: now, into: &effects)
