@@ -21,8 +21,8 @@ public struct OperationEvent: Hashable, Sendable {
         case cancelRequested
         /// The operation has finished.
         case finished(OutcomeKind)
-        /// The operation and those after it in its graph, `count` in all, have finished together,
-        /// because very many were cancelled. The events of one operation say `finished` instead.
+        /// The operation and those after it in its graph, `count` in all, have finished together:
+        /// at least 64 were cancelled at once. The events of one operation say `finished` instead.
         case rangeFinished(OutcomeKind, count: Int)
         /// The finished operation was reopened for a retry.
         case reopened

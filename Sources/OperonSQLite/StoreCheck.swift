@@ -76,7 +76,11 @@ extension StoreTables {
                     switch record {
                     case .finished(let id, let outcome): finished[id] = outcome.kind
                     case .rangeFinished(let range, let outcome):
-                        for id in range { finished[id] = outcome.kind }
+                        // A graph has as many operations as its row says, whatever this row says.
+                        let count = graphs[range.graph]?.operationCount ?? 0
+                        for index in range.indices.clamped(to: 0..<count) {
+                            finished[range[index]] = outcome.kind
+                        }
                     case .reopened(let id): finished[id] = .some(nil)
                     default: continue
                     }

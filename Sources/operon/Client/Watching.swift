@@ -121,10 +121,9 @@ struct Watching: Sendable {
                 return mayEnd ? try await hasEnded(id) : false
             // It names only the first operation.
             case .event(let event):
-                guard let first = event.operation?.index, let count = event.count else {
-                    return false
+                if let first = event.operation?.index, let count = event.count, count > 0 {
+                    try await list(id, screen, from: first, count: Int(count))
                 }
-                try await list(id, screen, from: first, count: Int(count))
                 return try await hasEnded(id)
             case .gap:
                 let isOver = try await hasEnded(id)

@@ -88,7 +88,7 @@ struct Submit: AsyncParsableCommand {
                 throw ExitCode(try await Watching(session, output: session.console.errors).run(id))
             }
             if wait {
-                throw ExitCode(try await Waiting(session).run(id, within: timeout?.duration))
+                throw ExitCode(try await Waiting(session).run(view, within: timeout?.duration))
             }
         }
     }

@@ -28,7 +28,7 @@ struct Wait: AsyncParsableCommand {
         try await ClientSession.run(coordinator, about: .graph(graph)) { session in
             let view = try await session.client.graph(graph)
             let waiting = Waiting(session, isAsked: true)
-            throw ExitCode(try await waiting.run(String(view.id), within: timeout?.duration))
+            throw ExitCode(try await waiting.run(view, within: timeout?.duration))
         }
     }
 }
@@ -45,12 +45,14 @@ struct Waiting: Sendable {
     }
 
     /// The exit code of the graph, or the exit code of a wait that timed out.
-    func run(_ graph: String, within limit: Duration?) async throws -> Int32 {
-        let before = try await session.client.graph(graph)
+    ///
+    /// - Parameter view: The graph as the coordinator showed it last.
+    func run(_ view: GraphView, within limit: Duration?) async throws -> Int32 {
+        let graph = String(view.id)
         let ended = try await Timeout.within(limit) { try await end(of: graph) }
         guard let ended else {
             // The time is over, whether or not the coordinator answers now.
-            let view = (try? await session.client.graph(graph)) ?? before
+            let view = (try? await session.client.graph(graph)) ?? view
             throw Failure(ExitStatus.timedOut, session.console.speech.stillRunning(view))
         }
         if isAsked || session.console.format == .text {
