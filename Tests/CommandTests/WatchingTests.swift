@@ -75,4 +75,49 @@ import Testing
             #expect(!calls.contains("operations") && !calls.contains("progress"))
         }
     }
+
+    /// The coordinator goes away after an event, before it is asked whether that was the end.
+    @Test(arguments: ["wait 0", "watch 0"])
+    func `who follows a graph asks again while the coordinator is away`(
+        command: String
+    ) async throws {
+        try await LiveServer.run(holdsAll: true) { server in
+            try await server.submit("one", "operations: { only: { run: ls } }")
+            try await server.join("worker", slots: 1)
+            let client = try server.start(command)
+            await server.tap.waitForWatchers(1)
+            await server.tap.failNext("graph", with: ClientError(.unavailable, "It starts."))
+            try await server.finish("0/only")
+            let ended = try await client.end()
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            let said = ended.errors + ended.output
+            #expect(said.contains("Lost the connection"), "\(said)")
+        }
+    }
+
+    @Test func `a range that is cancelled is read once, on a pipe`() async throws {
+        try await LiveServer.run(holdsAll: true) { server in
+            let names = (0..<100).map { "  n\($0): { run: ls }\n" }.joined()
+            try await server.submit("many", "operations:\n" + names)
+            let watch = try server.start("watch 0")
+            await server.tap.waitForAnswers("operations", 1)
+            // After the event of a cancelled graph it would know the end already.
+            try await server.run("cancel --queue default --reason enough")
+            let ended = try await watch.end()
+
+            #expect(ended.end == .exit(3), "\(ended.errors)")
+            #expect(ended.output.contains("cancelled n77"), "\(ended.output)")
+            #expect(await Self.names(server).count { $0 == "operations" } == 2)
+        }
+    }
+
+    @Test func `events that nobody sends are not waited for`() async throws {
+        try await LiveServer.run { server in
+            let nowhere = ["OPERON_COORDINATOR": "unix:\(server.workspace.path("nobody.sock"))"]
+            let client = try server.start("events --follow", environment: nowhere)
+            let ended = try await client.end()
+            #expect(ended.end == .exit(5), "\(ended.errors)")
+        }
+    }
 }
