@@ -42,15 +42,13 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        // Without traits: its streams need all of Foundation.
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
         .package(
             url: "https://github.com/hummingbird-project/hummingbird",
             from: "2.28.1",
             traits: []
         ),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
-        .package(url: "https://github.com/onevcat/Rainbow", from: "4.2.2"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -63,6 +61,12 @@ let package = Package(
         ),
         // Hashes: the library that librabbitmq links as well.
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CSQLite",
+            pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"])]
+        ),
+        .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "COperonProcess"),
         .target(name: "COperonAPI", exclude: ["openapi.json"]),
 
@@ -115,25 +119,18 @@ let package = Package(
         ),
         .target(
             name: "OperonGraphFile",
-            dependencies: [
-                "OperonModel", "OperonPorts", "OperonSystem",
-                .product(name: "Yams", package: "Yams"),
-            ],
+            dependencies: ["CLibYAML", "OperonModel", "OperonPorts", "OperonSystem"],
             swiftSettings: settings
         ),
         .target(
             name: "OperonTerminal",
-            dependencies: [
-                "OperonModel", "OperonSystem", .product(name: "Rainbow", package: "Rainbow"),
-            ],
+            dependencies: ["OperonModel", "OperonSystem"],
             swiftSettings: settings
         ),
         .target(
             name: "OperonSQLite",
             dependencies: [
-                "OperonModel", "OperonPorts", "OperonSystem",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "CSQLite", "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],
             swiftSettings: settings
@@ -536,7 +533,6 @@ let package = Package(
             dependencies: [
                 "store-writer", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
                 "OperonSQLite", "OperonTestKit",
-                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["Golden"],
             swiftSettings: testSettings

@@ -1,5 +1,4 @@
 package import ArgumentParser
-import Foundation
 import OperonRuntime
 import OperonSystem
 

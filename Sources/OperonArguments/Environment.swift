@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import OperonRuntime
 
 /// The environment variables of this process, and facts that the system reports about it. Only

@@ -58,6 +58,13 @@ struct OperationTable: Sendable {
         change(index, to: next)
     }
 
+    mutating func finish(_ indices: Range<UInt32>, _ kind: OutcomeKind) {
+        for index in indices {
+            move(index, to: .finished)
+            outcome[index] = kind
+        }
+    }
+
     /// Sets the state that a store has for a pending operation.
     mutating func restore(_ index: UInt32, as stored: OperationState) {
         precondition(state[index] == .pending, "a state is restored once, before anything moves")

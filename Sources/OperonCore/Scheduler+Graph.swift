@@ -239,7 +239,10 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let wasEnqueued = leaveStates(operation, outcome.kind)
+        let wasEnqueued = leaveLists(operation)
+        let indices = operation.index..<operation.index + 1
+        let only = OperationRange(graph: operation.graph, indices: indices)
+        countFinished(only, outcome.kind)
         if outcome.kind != .succeeded {
             graphs[operation.graph].outcomes[operation.index] = outcome
         }
@@ -251,7 +254,7 @@ extension Scheduler {
         tellWaiters(of: operation, outcome.kind)
     }
 
-    /// The same for operations with no attempt in flight, with one record.
+    /// The same for operations of one queue with no attempt in flight, with one record.
     mutating func settle(
         _ operations: OperationRange,
         _ outcome: Outcome,
@@ -260,9 +263,10 @@ extension Scheduler {
     ) {
         var enqueued: [OperationID] = []
         for operation in operations {
-            let wasEnqueued = leaveStates(operation, outcome.kind)
+            let wasEnqueued = leaveLists(operation)
             if wasEnqueued, graphs.rule(of: operation).hasKeys { enqueued.append(operation) }
         }
+        countFinished(operations, outcome.kind)
         graphs[operations.graph].outcomes.set(operations.indices, to: outcome)
         effects.finished(operations, outcome)
         if graphs[operations.graph].unfinished == 0 {
@@ -273,8 +277,9 @@ extension Scheduler {
         for operation in operations { tellWaiters(of: operation, outcome.kind) }
     }
 
-    /// Counts an operation among the finished ones. Returns whether it was in its lane.
-    private mutating func leaveStates(_ operation: OperationID, _ outcome: OutcomeKind) -> Bool {
+    /// Takes an operation that is about to finish out of the lists of those that have not. Returns
+    /// whether it was in its lane.
+    private mutating func leaveLists(_ operation: OperationID) -> Bool {
         precondition(
             graphs[state: operation] != .finished,
             "an outcome is final: every caller looks at the state first"
@@ -283,12 +288,15 @@ extension Scheduler {
         if wasEnqueued { leaveLane(operation) }
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
         if graphs[flags: operation].contains(.delayed) { clearAside(operation) }
-        graphs.move(operation, to: .finished)
-        graphs[outcome: operation] = outcome
-        graphs[operation.graph].counts[Int(outcome.rawValue)] += 1
-        graphs[operation.graph].unfinished -= 1
-        queues[graphs.queue(of: operation)].unfinished -= 1
         return wasEnqueued
+    }
+
+    /// Counts operations of one queue among the finished ones. The counts change once for all of
+    /// them.
+    private mutating func countFinished(_ operations: OperationRange, _ outcome: OutcomeKind) {
+        guard let first = operations.first else { return }
+        graphs[first.graph].finish(operations.indices, outcome)
+        queues[graphs.queue(of: first)].unfinished -= operations.count
     }
 
     mutating func release(

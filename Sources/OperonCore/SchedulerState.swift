@@ -65,6 +65,13 @@ struct GraphState: Sendable {
     var cancelReason = ""
     var counts: [Int] = [0, 0, 0, 0]
 
+    /// Counts operations among the finished ones.
+    mutating func finish(_ indices: Range<UInt32>, _ kind: OutcomeKind) {
+        operations.finish(indices, kind)
+        counts[Int(kind.rawValue)] += indices.count
+        unfinished -= indices.count
+    }
+
     @inline(__always) func policy(_ index: UInt32) -> OperationPolicy {
         compiled.policies[Int(compiled.policy[Int(index)])]
     }

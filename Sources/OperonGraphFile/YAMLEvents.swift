@@ -1,8 +1,8 @@
-// The C parser inside the Yams package, which offers no product for it. Yams' `compose` is
-// unsuitable for untrusted files: it keeps the whole tree, recurses without a bound, hashes a key
-// that is an alias by walking everything it expands to, and stops at the first duplicate key
-// without saying where the other one is. The events of the parser are all that is needed.
-import CYaml
+// The system's libyaml, whose events are all that is needed. A package that makes a tree of a file,
+// such as Yams, is unsuitable for untrusted files: it keeps the whole tree, recurses without a
+// bound, hashes a key that is an alias by walking everything it expands to, and stops at the first
+// duplicate key without saying where the other one is.
+import CLibYAML
 
 /// The events of a YAML text, in order, with line and column. Owns the C parser and its input.
 @safe struct YAMLEvents: ~Copyable {

@@ -1,4 +1,3 @@
-import GRDB
 import Glibc
 import NIOConcurrencyHelpers
 import OperonModel
@@ -21,7 +20,7 @@ final class Connection: @unchecked Sendable {
         self.options = options
         file = try StoreFile(path: path, options: options)
         try file.migrate()
-        tables = file.queue.inDatabase { StoreTables($0, options) }
+        tables = StoreTables(file.database, options)
     }
 
     /// Loads the stored state and raises the epoch.
@@ -65,12 +64,10 @@ final class Connection: @unchecked Sendable {
     func read<Value>(_ body: (StoreTables) throws -> Value) throws -> Value {
         if let error = failure.withLockedValue({ $0 }) { throw error }
         do {
-            return try file.queue.inDatabase { _ in
-                guard let tables else {
-                    throw StoreError(.failed, "The store “\(file.path)” is closed.")
-                }
-                return try body(tables)
+            guard let tables else {
+                throw StoreError(.failed, "The store “\(file.path)” is closed.")
             }
+            return try body(tables)
         } catch {
             throw StoreFile.error(error, file.path)
         }
@@ -99,7 +96,7 @@ final class Connection: @unchecked Sendable {
     /// content of the log is copied there and the log is truncated.
     private func makeRoom() throws {
         do {
-            try read { tables in _ = try tables.database.checkpoint(.truncate) }
+            try read { tables in try tables.database.truncateLog() }
         } catch let error as StoreError where !error.isTransient {
             failure.withLockedValue { $0 = $0 ?? error }
             throw error
@@ -131,7 +128,6 @@ final class Connection: @unchecked Sendable {
     func close() throws {
         // If that fails, the next process does it.
         try? write { try $0.project() }
-        file.queue.inDatabase { _ in tables = nil }
         defer {
             log.withLockedValue { descriptor in
                 if descriptor >= 0 { Glibc.close(descriptor) }
@@ -139,7 +135,8 @@ final class Connection: @unchecked Sendable {
             }
         }
         do {
-            try file.queue.close()
+            try tables?.close()
+            tables = nil
         } catch {
             throw StoreFile.error(error, file.path)
         }
@@ -176,7 +173,7 @@ final class RunningCopy: @unchecked Sendable {
     private let target: String
     private let draft: String
     private let reign: Reign
-    private let queue: DatabaseQueue
+    private let database: Database
     private var backup: RunningBackup?
 
     init(of source: Database, draft: String, target: String, _ reign: Reign) throws {
@@ -185,13 +182,8 @@ final class RunningCopy: @unchecked Sendable {
         self.reign = reign
         try StoreFile.makeFile(draft, for: target)
         do {
-            queue = try DatabaseQueue(path: draft)
-            backup = try queue.inDatabase { destination in
-                guard let backup = RunningBackup(from: source, to: destination) else {
-                    throw DatabaseError(message: "SQLite begins no backup")
-                }
-                return backup
-            }
+            database = try Database(path: draft)
+            backup = try RunningBackup(from: source, to: database)
         } catch {
             StoreFile.remove(draft)
             throw StoreFile.error(error, target)
@@ -200,7 +192,7 @@ final class RunningCopy: @unchecked Sendable {
 
     func step(pages: Int32) throws -> Bool {
         do {
-            return try queue.inDatabase { _ in try backup?.step(pages: pages) ?? true }
+            return try backup?.step(pages: pages) ?? true
         } catch {
             throw StoreFile.error(error, target)
         }
@@ -209,17 +201,15 @@ final class RunningCopy: @unchecked Sendable {
     /// Gives the copy its reign and, once it is on the disk, its name.
     func finish() throws {
         do {
-            try queue.inDatabase { database in
-                backup?.finish()
-                backup = nil
-                // Without a log next to it, the copy is a single file.
-                try database.execute(sql: "PRAGMA journal_mode = DELETE")
-                try database.execute(sql: "PRAGMA synchronous = FULL")
-                let tables = StoreTables(database, limits: Limits())
-                let epoch = try tables.loadMeta().epoch
-                try tables.transaction(by: nil) { try tables.write(reign: reign, epoch: epoch) }
-            }
-            try queue.close()
+            backup?.finish()
+            backup = nil
+            // Without a log next to it, the copy is a single file.
+            try database.execute("PRAGMA journal_mode = DELETE")
+            try database.execute("PRAGMA synchronous = FULL")
+            let tables = StoreTables(database, limits: Limits())
+            let epoch = try tables.loadMeta().epoch
+            try tables.transaction(by: nil) { try tables.write(reign: reign, epoch: epoch) }
+            try tables.close()
             guard draft != target else { return }
             try StoreFile.publish(draft, as: target)
             StoreFile.remove(draft)
@@ -230,12 +220,10 @@ final class RunningCopy: @unchecked Sendable {
     }
 
     func abandon() {
-        queue.inDatabase { _ in
-            backup?.finish()
-            backup = nil
-        }
+        backup?.finish()
+        backup = nil
         // Ignore errors: the copy is removed in any case.
-        try? queue.close()
+        try? database.close()
         StoreFile.remove(draft)
     }
 }

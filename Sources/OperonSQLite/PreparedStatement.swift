@@ -1,5 +1,4 @@
-import GRDB
-import GRDBSQLite
+import CSQLite
 
 /// A row differs from what was written.
 struct RowDamage: Error {
@@ -7,21 +6,23 @@ struct RowDamage: Error {
 }
 
 /// A statement that is prepared once and used many times. Values are bound and read in the order of
-/// their columns, without an allocation for each. This is the only file that calls SQLite directly.
+/// their columns, without an allocation for each. Only this file and `Database` call SQLite.
 ///
 /// The last column of most tables is a checksum over the columns before it. `bindSum` and `readSum`
 /// cover the values that were bound or read since the start of the row. Use it only on the database
 /// thread.
 @safe final class PreparedStatement {
-    private let statement: Statement
+    private let database: Database
     private let handle: OpaquePointer
     private var position: Int32 = 0
     private var sum = RowSum()
 
     init(_ database: Database, _ sql: String) throws {
-        statement = try database.makeStatement(sql: sql)
-        unsafe handle = statement.sqliteStatement
+        self.database = database
+        unsafe handle = try database.prepare(sql)
     }
+
+    deinit { _ = unsafe sqlite3_finalize(handle) }
 
     // MARK: - Writing
 
@@ -84,7 +85,7 @@ struct RowDamage: Error {
     func execute() throws {
         defer { reset() }
         let code = unsafe sqlite3_step(handle)
-        guard code == SQLITE_DONE || code == SQLITE_ROW else { throw failure(code) }
+        guard code == SQLITE_DONE || code == SQLITE_ROW else { throw database.failure(code) }
     }
 
     // MARK: - Reading
@@ -96,7 +97,7 @@ struct RowDamage: Error {
         switch unsafe sqlite3_step(handle) {
         case SQLITE_ROW: return true
         case SQLITE_DONE: return false
-        case let code: throw failure(code)
+        case let code: throw database.failure(code)
         }
     }
 
@@ -176,12 +177,7 @@ struct RowDamage: Error {
     // MARK: - Failing
 
     private func check(_ code: Int32) throws {
-        guard code == SQLITE_OK else { throw failure(code) }
-    }
-
-    private func failure(_ code: Int32) -> DatabaseError {
-        let message = unsafe String(cString: sqlite3_errmsg(sqlite3_db_handle(handle)))
-        return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
+        guard code == SQLITE_OK else { throw database.failure(code) }
     }
 
     /// Tells SQLite to copy bound values before the call returns.
@@ -200,23 +196,20 @@ struct RowDamage: Error {
 /// A copy of a database in progress, while the database stays in use. Between two steps the source
 /// may be written through the same connection, and the copy includes these changes.
 @safe final class RunningBackup {
+    private let destination: Database
     private let handle: OpaquePointer
 
-    /// `nil` if SQLite refuses; `destination` has the error.
-    init?(from source: Database, to destination: Database) {
-        guard let target = unsafe destination.sqliteConnection,
-            let origin = unsafe source.sqliteConnection,
-            let handle = unsafe sqlite3_backup_init(target, "main", origin, "main")
-        else { return nil }
-        unsafe self.handle = handle
+    init(from source: Database, to destination: Database) throws(DatabaseError) {
+        self.destination = destination
+        unsafe handle = try source.beginBackup(to: destination)
     }
 
     /// Copies some pages. Returns whether all are copied.
-    func step(pages: Int32) throws -> Bool {
+    func step(pages: Int32) throws(DatabaseError) -> Bool {
         switch unsafe sqlite3_backup_step(handle, pages) {
         case SQLITE_DONE: return true
         case SQLITE_OK: return false
-        case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code))
+        case let code: throw destination.failure(code)
         }
     }
 

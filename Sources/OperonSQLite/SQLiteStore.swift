@@ -1,4 +1,3 @@
-import GRDB
 import Glibc
 import NIOConcurrencyHelpers
 package import OperonModel
@@ -236,8 +235,8 @@ package final class SQLiteStore: OperationStore, Leadership {
     package func vacuum() async throws {
         try await perform { connection in
             try connection.write { tables in
-                try tables.database.execute(sql: "VACUUM")
-                try tables.database.checkpoint(.truncate)
+                try tables.database.execute("VACUUM")
+                try tables.database.truncateLog()
             }
         }
     }

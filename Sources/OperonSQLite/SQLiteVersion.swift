@@ -1,4 +1,4 @@
-import GRDB
+import CSQLite
 import OperonPorts
 
 /// The version of the SQLite library that this process uses. It is the system's library, which may
@@ -42,11 +42,8 @@ struct SQLiteVersion: Hashable, Comparable, CustomStringConvertible {
     }
 
     /// The version that this process uses.
-    static func current() throws -> SQLiteVersion {
-        let text = try DatabaseQueue().inDatabase { database in
-            try String.fetchOne(database, sql: "SELECT sqlite_version()")
-        }
-        guard let text, let version = SQLiteVersion(text) else {
+    static func current() throws(StoreError) -> SQLiteVersion {
+        guard let version = unsafe SQLiteVersion(String(cString: sqlite3_libversion())) else {
             throw StoreError(.failed, "SQLite does not tell its version.")
         }
         return version

@@ -1,4 +1,3 @@
-import GRDB
 import OperonModel
 import OperonPorts
 
@@ -7,7 +6,7 @@ extension StoreTables {
     /// every row.
     func problems() throws -> [String] {
         var problems: [String] = []
-        let pages = try String.fetchAll(database, sql: "PRAGMA integrity_check(20)")
+        let pages = try database.texts("PRAGMA integrity_check(20)")
         problems += pages.filter { $0 != "ok" }
         do {
             _ = try StoreTables(database, limits: limits).load()

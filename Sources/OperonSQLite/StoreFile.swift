@@ -1,4 +1,4 @@
-import GRDB
+import CSQLite
 import Glibc
 import OperonModel
 import OperonPorts
@@ -11,7 +11,7 @@ import OperonSystem
 /// and close the file: closing any descriptor of it releases the lock of the whole process.
 final class StoreFile {
     let path: String
-    let queue: DatabaseQueue
+    let database: Database
     /// Whether its last user closed it. If not, SQLite's log is still there.
     let wasClosed: Bool
 
@@ -30,47 +30,37 @@ final class StoreFile {
         try StoreFile.checkRights(path)
         wasClosed = try StoreFile.size(of: path + "-wal") ?? 0 == 0
         do {
-            queue = try DatabaseQueue(path: path, configuration: StoreFile.configuration(options))
+            database = try Database(path: path)
+            try configure(options)
+            try validate(bytes: bytes)
         } catch {
             throw StoreFile.error(error, path, isOpening: true)
         }
-        do {
-            try validate(bytes: bytes)
-        } catch {
-            let error = StoreFile.error(error, path, isOpening: true)
-            try? queue.close()
-            throw error
-        }
     }
 
-    private static func configuration(_ options: SQLiteStore.Options) -> Configuration {
-        var configuration = Configuration()
-        configuration.foreignKeysEnabled = false
-        configuration.prepareDatabase { database in
-            // Must come before the first read. SQLite then needs no shared memory and keeps the
-            // lock on the file that the first read takes.
-            try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-            try database.execute(sql: "PRAGMA cell_size_check = ON")
-            try database.execute(sql: "PRAGMA trusted_schema = OFF")
-            // NORMAL: a commit is written but not waited for; `sync` waits. SQLite itself syncs its
-            // log before it copies the log into the file, and syncs the file before it restarts the
-            // log. So everything before a completed `sync` is on the disk for good, in the log or
-            // in the file; what comes after it is lost in whole transactions or not at all.
-            try database.execute(sql: "PRAGMA synchronous = NORMAL")
-            try database.execute(sql: "PRAGMA journal_mode = WAL")
-            // 16 MiB of log between two copies of the log into the file, because each copy waits
-            // for the disk.
-            try database.execute(sql: "PRAGMA wal_autocheckpoint = 4096")
-            // After one huge submission, its log is given back to the disk.
-            try database.execute(sql: "PRAGMA journal_size_limit = 67108864")
-            // 64 MiB: enough for the upper pages and the ends of all tables of a store of some
-            // gigabytes.
-            try database.execute(sql: "PRAGMA cache_size = -65536")
-            if let pages = options.pagesMax {
-                try database.execute(sql: "PRAGMA max_page_count = \(pages)")
-            }
+    private func configure(_ options: SQLiteStore.Options) throws {
+        // Must come before the first read. SQLite then needs no shared memory and keeps the
+        // lock on the file that the first read takes.
+        try database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        try database.execute("PRAGMA cell_size_check = ON")
+        try database.execute("PRAGMA trusted_schema = OFF")
+        // NORMAL: a commit is written but not waited for; `sync` waits. SQLite itself syncs its
+        // log before it copies the log into the file, and syncs the file before it restarts the
+        // log. So everything before a completed `sync` is on the disk for good, in the log or
+        // in the file; what comes after it is lost in whole transactions or not at all.
+        try database.execute("PRAGMA synchronous = NORMAL")
+        try database.execute("PRAGMA journal_mode = WAL")
+        // 16 MiB of log between two copies of the log into the file, because each copy waits
+        // for the disk.
+        try database.execute("PRAGMA wal_autocheckpoint = 4096")
+        // After one huge submission, its log is given back to the disk.
+        try database.execute("PRAGMA journal_size_limit = 67108864")
+        // 64 MiB: enough for the upper pages and the ends of all tables of a store of some
+        // gigabytes.
+        try database.execute("PRAGMA cache_size = -65536")
+        if let pages = options.pagesMax {
+            try database.execute("PRAGMA max_page_count = \(pages)")
         }
-        return configuration
     }
 
     // MARK: - Checks
@@ -85,36 +75,34 @@ final class StoreFile {
         // Killing the process can do no damage that needs a check. A power cut can, on a disk that
         // does not do what it reports; SQLite's log is still there after one.
         let limit = wasClosed ? Self.checkedAlwaysBytes : Self.checkedAfterCrashBytes
-        try queue.inDatabase { database in
-            try checkOwner(database)
-            if bytes <= limit {
-                let problems = try String.fetchAll(database, sql: "PRAGMA quick_check(1)")
-                guard problems == ["ok"] else {
-                    throw StoreFile.refused(path, problems.first ?? "SQLite finds it damaged")
-                }
+        try checkOwner()
+        if bytes <= limit {
+            let problems = try database.texts("PRAGMA quick_check(1)")
+            guard problems == ["ok"] else {
+                throw StoreFile.refused(path, problems.first ?? "SQLite finds it damaged")
             }
-            // SQLite reads missing bytes of the last page as zeros. Without a log, nothing can
-            // still complete the file.
-            let pages = try StoreFile.number("page_count", database)
-            let pageBytes = try StoreFile.number("page_size", database)
-            if wasClosed, bytes < pages * pageBytes {
-                throw StoreFile.refused(path, "its end is missing")
-            }
-            let version = try StoreFile.number("user_version", database)
-            if version == StoreSchema.version,
-                try StoreSchema.description(database)
-                    != StoreSchema.expected()
-            {
-                throw StoreFile.refused(path, "its tables are not those of a store")
-            }
+        }
+        // SQLite reads missing bytes of the last page as zeros. Without a log, nothing can still
+        // complete the file.
+        let pages = try database.number("PRAGMA page_count")
+        let pageBytes = try database.number("PRAGMA page_size")
+        if wasClosed, bytes < pages * pageBytes {
+            throw StoreFile.refused(path, "its end is missing")
+        }
+        let version = try database.number("PRAGMA user_version")
+        if version == StoreSchema.version,
+            try StoreSchema.description(database) != StoreSchema.expected()
+        {
+            throw StoreFile.refused(path, "its tables are not those of a store")
         }
     }
 
-    private func checkOwner(_ database: Database) throws {
-        guard try StoreFile.number("application_id", database) == StoreSchema.applicationID else {
+    private func checkOwner() throws {
+        let owner = try database.number("PRAGMA application_id")
+        guard owner == StoreSchema.applicationID else {
             throw StoreFile.refused(path, "it is a database of another program")
         }
-        let version = try StoreFile.number("user_version", database)
+        let version = try database.number("PRAGMA user_version")
         guard version <= StoreSchema.version else {
             throw StoreError(
                 .newer,
@@ -133,21 +121,14 @@ final class StoreFile {
     /// Migrates the tables of an older version.
     func migrate() throws(StoreError) {
         do {
-            try queue.inDatabase { database in
-                let version = try StoreFile.number("user_version", database)
-                guard version < StoreSchema.version else { return }
-                try database.inTransaction(.immediate) {
-                    try StoreSchema.migrate(database, from: version)
-                    return .commit
-                }
+            let version = try database.number("PRAGMA user_version")
+            guard version < StoreSchema.version else { return }
+            try StoreTables(database, limits: Limits()).transaction(by: nil) {
+                try StoreSchema.migrate(database, from: version)
             }
         } catch {
             throw StoreFile.error(error, path, isOpening: true)
         }
-    }
-
-    private static func number(_ pragma: String, _ database: Database) throws -> Int64 {
-        try Int64.fetchOne(database, sql: "PRAGMA \(pragma)") ?? 0
     }
 
     // MARK: - Making
@@ -162,20 +143,15 @@ final class StoreFile {
         defer { remove(draft) }
         do {
             // Not in WAL mode, so that no other file remains next to it.
-            let queue = try DatabaseQueue(path: draft)
-            try queue.inDatabase { database in
-                try database.execute(sql: "PRAGMA synchronous = FULL")
-                try database.execute(
-                    sql: "PRAGMA application_id = \(StoreSchema.applicationID)"
-                )
-                try database.inTransaction(.immediate) {
-                    try StoreSchema.migrate(database, from: 0)
-                    let tables = StoreTables(database, limits: Limits())
-                    try tables.write(reign: reign, epoch: Epoch(rawValue: 0))
-                    return .commit
-                }
+            let database = try Database(path: draft)
+            try database.execute("PRAGMA synchronous = FULL")
+            try database.execute("PRAGMA application_id = \(StoreSchema.applicationID)")
+            let tables = StoreTables(database, limits: Limits())
+            try tables.transaction(by: nil) {
+                try StoreSchema.migrate(database, from: 0)
+                try tables.write(reign: reign, epoch: Epoch(rawValue: 0))
             }
-            try queue.close()
+            try tables.close()
         } catch {
             throw self.error(error, path, isOpening: true)
         }
@@ -262,14 +238,13 @@ final class StoreFile {
         guard let error = error as? DatabaseError else {
             return StoreError(.failed, "The store “\(path)” failed: \(error).")
         }
-        let message = error.message ?? "no reason was given"
-        switch error.resultCode.primaryResultCode {
-        case .SQLITE_FULL:
+        switch error.code {
+        case SQLITE_FULL:
             return StoreError(
                 .full,
                 "No space is left for the store “\(path)”: nothing new starts until there is."
             )
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
+        case SQLITE_BUSY, SQLITE_LOCKED:
             guard isOpening else {
                 return StoreError(.busy, "The store “\(path)” is being read by somebody else.")
             }
@@ -280,17 +255,17 @@ final class StoreFile {
                 Stop that one, or give this one another path.
                 """
             )
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT:
-            return refused(path, message)
-        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM:
+        case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT:
+            return refused(path, error.message)
+        case SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM:
             return StoreError(
                 .failed,
                 """
-                The store “\(path)” cannot be opened for writing (\(message)): a coordinator \
+                The store “\(path)” cannot be opened for writing (\(error.message)): a coordinator \
                 needs to write in it and in its folder.
                 """
             )
-        case _: return StoreError(.failed, "The store “\(path)” failed: \(message).")
+        case _: return StoreError(.failed, "The store “\(path)” failed: \(error.message).")
         }
     }
 }

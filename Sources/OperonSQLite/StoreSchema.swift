@@ -1,4 +1,3 @@
-import GRDB
 import OperonModel
 
 /// The tables, as a list of steps that only grows. A store records how many of the steps it has
@@ -19,11 +18,11 @@ enum StoreSchema {
     /// Applies the steps that a store has not had yet, within the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
         for (index, step) in steps.enumerated().dropFirst(Int(version)) {
-            try database.execute(sql: step)
+            try database.execute(step)
             guard index == journalStep else { continue }
             try StoreTables(database, limits: Limits()).beginJournal()
         }
-        try database.execute(sql: "PRAGMA user_version = \(StoreSchema.version)")
+        try database.execute("PRAGMA user_version = \(StoreSchema.version)")
     }
 
     /// SQLite's definitions of the tables, sorted. If they differ from what these steps create,
@@ -33,15 +32,14 @@ enum StoreSchema {
             SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema
             WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name
             """
-        return try String?.fetchAll(database, sql: sql).map { $0 ?? "" }
+        return try database.texts(sql)
     }
 
     /// The `description` of an intact store.
     static func expected() throws -> [String] {
-        try DatabaseQueue().write { database in
-            for step in steps { try database.execute(sql: step) }
-            return try description(database)
-        }
+        let database = try Database.inMemory()
+        for step in steps { try database.execute(step) }
+        return try description(database)
     }
 
     /// What each commit has changed, in order, with its events: see `StoreTables`.

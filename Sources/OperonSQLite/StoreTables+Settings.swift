@@ -1,4 +1,3 @@
-import GRDB
 import OperonModel
 
 // The settings of queues and keys.

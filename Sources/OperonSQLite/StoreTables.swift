@@ -1,4 +1,3 @@
-import GRDB
 import OperonModel
 import OperonPorts
 
@@ -92,6 +91,20 @@ final class StoreTables {
         return new
     }
 
+    /// Runs a statement without results.
+    func run(_ sql: String, _ values: Int64...) throws {
+        let statement = try statement(sql)
+        for value in values { try statement.bind(value) }
+        try statement.execute()
+    }
+
+    /// Closes the database. After that, nothing else may be called.
+    func close() throws {
+        statements.removeAll()
+        for index in hotStatements.indices { hotStatements[index] = nil }
+        try database.close()
+    }
+
     /// Sets the data that is kept in memory.
     func remember(
         graphs: [GraphEntry],
@@ -143,7 +156,7 @@ final class StoreTables {
             return value
         } catch {
             // After some errors SQLite has already rolled back.
-            if database.isInsideTransaction { try statement("ROLLBACK").execute() }
+            if database.isInTransaction { try statement("ROLLBACK").execute() }
             throw error
         }
     }
@@ -341,20 +354,14 @@ final class StoreTables {
             }
             try write(graph, outcomes: outcomes, tombstone: 1)
             for row in [firstContents[id]].compactMap({ $0 }) + (moreContents[id] ?? []) {
-                try database.execute(
-                    sql: Self.deletePieces,
-                    arguments: [row << 16, (row + 1) << 16, row, id.rawValue]
-                )
-                try database.execute(sql: Self.deleteContents, arguments: [row, id.rawValue])
+                try run(Self.deletePieces, row << 16, (row + 1) << 16, row, Int64(id.rawValue))
+                try run(Self.deleteContents, row, Int64(id.rawValue))
             }
-            try database.execute(
-                sql: "DELETE FROM finished_ranges WHERE graph = ?",
-                arguments: [id.rawValue]
-            )
+            try run("DELETE FROM finished_ranges WHERE graph = ?", Int64(id.rawValue))
             guard changedGraphs.contains(id) else { return }
-            try database.execute(
-                sql: "DELETE FROM dependency_changes WHERE operation >> 32 = ?",
-                arguments: [id.rawValue]
+            try run(
+                "DELETE FROM dependency_changes WHERE operation >> 32 = ?",
+                Int64(id.rawValue)
             )
         }
         graphs[id] = graph
@@ -401,10 +408,7 @@ final class StoreTables {
                 ("operations", "id"), ("attempts", "operation"), ("outputs", "operation"),
                 ("logs", "operation"),
             ] {
-                try database.execute(
-                    sql: "DELETE FROM \(table) WHERE \(key) >= ? AND \(key) < ?",
-                    arguments: [low, high]
-                )
+                try run("DELETE FROM \(table) WHERE \(key) >= ? AND \(key) < ?", low, high)
             }
             if end >= count, let graph = graphs[id] {
                 let outcomes = try buriedOutcomes(of: id)

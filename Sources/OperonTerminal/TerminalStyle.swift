@@ -1,5 +1,3 @@
-import Rainbow
-
 /// What an output supports: overprinting lines, colours, and characters beyond ASCII. It is decided
 /// once, where the program starts; no other code reads the environment for this.
 package struct TerminalStyle: Hashable, Sendable {
@@ -62,24 +60,20 @@ enum Tint: Hashable, Sendable {
 }
 
 extension TerminalStyle {
-    /// The text in a colour, if colours are enabled. Rainbow provides the codes but does not decide
-    /// whether to use them, because it checks only standard output, once per process.
+    /// The text in a colour, if colours are enabled. The numbers are those of Select Graphic
+    /// Rendition (ECMA-48, 8.3.117).
     func tinted(_ text: String, _ tint: Tint) -> String {
         guard hasColor, !text.isEmpty else { return text }
-        let codes: [UInt8] =
+        let (bold, dim, red, green, yellow) = ("1", "2", "31", "32", "33")
+        let codes =
             switch tint {
-            case .good: NamedColor.green.value
-            case .bad: NamedColor.red.value + Style.bold.value
-            case .attention: NamedColor.yellow.value
-            case .faint: Style.dim.value
-            case .strong: Style.bold.value
+            case .good: green
+            case .bad: "\(red);\(bold)"
+            case .attention: yellow
+            case .faint: dim
+            case .strong: bold
             }
-        let reset = Style.default.value
-        return TerminalStyle.sequence(codes) + text + TerminalStyle.sequence(reset)
-    }
-
-    private static func sequence(_ codes: [UInt8]) -> String {
-        "\u{1B}[" + codes.map { String($0) }.joined(separator: ";") + "m"
+        return "\u{1B}[\(codes)m\(text)\u{1B}[0m"
     }
 
     /// Replaces the middle of a name that is too long.

@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -292,29 +291,27 @@ import Testing
         #expect(!workload.image.state.workers.isEmpty)
         // The format that knew no names of workers, no rates, no triggers, no journal and no
         // ranges.
-        let database = try DatabaseQueue(path: subject.path)
-        try database.inDatabase { database in
+        try withDatabase(subject.path) { database in
             try database.execute(
-                sql: """
-                    DROP VIEW readable_ranges;
-                    DROP TABLE finished_ranges;
-                    DROP VIEW readable_attempts;
-                    DROP TABLE workers;
-                    DROP TABLE rates;
-                    DROP VIEW readable_firings;
-                    DROP TABLE triggers;
-                    DROP TABLE trigger_states;
-                    DROP TABLE firings;
-                    DROP TABLE journal;
-                    DROP TABLE projection;
-                    CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
-                      sum INTEGER NOT NULL) STRICT;
-                    CREATE VIEW readable_attempts AS SELECT 1 AS operation;
-                    PRAGMA user_version = 2;
-                    """
+                """
+                DROP VIEW readable_ranges;
+                DROP TABLE finished_ranges;
+                DROP VIEW readable_attempts;
+                DROP TABLE workers;
+                DROP TABLE rates;
+                DROP VIEW readable_firings;
+                DROP TABLE triggers;
+                DROP TABLE trigger_states;
+                DROP TABLE firings;
+                DROP TABLE journal;
+                DROP TABLE projection;
+                CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
+                  sum INTEGER NOT NULL) STRICT;
+                CREATE VIEW readable_attempts AS SELECT 1 AS operation;
+                PRAGMA user_version = 2;
+                """
             )
         }
-        try database.close()
         // The second time it is looked at as one of the latest format.
         for _ in 0..<2 {
             let next = subject.sqlite()
@@ -460,8 +457,7 @@ import Testing
         let store = subject.sqlite()
         _ = try await store.open()
         await store.close()
-        let file = try DatabaseQueue(path: subject.path)
-        try await file.write { database in
+        try withDatabase(subject.path) { database in
             let insert = try PreparedStatement(
                 database,
                 "INSERT OR REPLACE INTO projection VALUES (?,?,?,?)"
@@ -472,7 +468,6 @@ import Testing
             try insert.bindSum()
             try insert.execute()
         }
-        try file.close()
         let error = try await storeError { _ = try await subject.sqlite().open() }
         #expect(error.code == .damaged)
     }

@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import OperonModel
 import OperonPorts
 import OperonTestKit
@@ -146,9 +145,7 @@ import Testing
             try FileManager.default.copyItem(atPath: subject.path + end, toPath: copy + end)
         }
         await store.close()
-        let database = try DatabaseQueue(path: copy)
-        try database.inDatabase { try $0.execute(sql: damage) }
-        try database.close()
+        try withDatabase(copy) { try $0.execute(damage) }
         let before = try Data(contentsOf: URL(fileURLWithPath: copy))
         let error = try await storeError {
             _ = try await SQLiteStore(path: copy, newReign: StoreUnderTest.reign).open()
@@ -169,15 +166,13 @@ import Testing
         #expect(try await store.check().isEmpty)
         await store.close()
         // The sum of the row is right.
-        let database = try DatabaseQueue(path: subject.path)
-        try await database.write { database in
+        try withDatabase(subject.path) { database in
             let tables = StoreTables(database, limits: Limits())
             var operation = StoredOperation(index: 0)
             operation.outcome = .failed(.timeout)
             operation.finishedAt = time(1)
             try tables.write(operation, of: OperationID(graph: graph, index: 0))
         }
-        try database.close()
         let next = subject.sqlite()
         _ = try await next.open()
         #expect(try await next.check() == ["1 operations are not as the journal says."])
@@ -200,11 +195,7 @@ import Testing
             try await store.commit(batch, by: .first)
         }
         await store.close()
-        let database = try DatabaseQueue(path: subject.path)
-        let rows = try await database.read { database in
-            try Int.fetchOne(database, sql: "SELECT count(*) FROM journal") ?? 0
-        }
-        try database.close()
+        let rows = try withDatabase(subject.path) { try $0.number("SELECT count(*) FROM journal") }
         #expect((20...30).contains(rows))
     }
 
@@ -259,15 +250,12 @@ import Testing
         next.events = [StoredEvent(sequence: 2, body: [2])]
         try await store.commit(next, by: .first)
         await store.close()
-        let database = try DatabaseQueue(path: subject.path)
-        let rows = try await database.read { database in
-            try Int.fetchOne(
-                database,
-                sql: "SELECT count(*) FROM journal WHERE instr(records, ?) > 0",
-                arguments: [mark]
+        let rows = try withDatabase(subject.path) { database in
+            let mark = mark.utf8.map { String($0, radix: 16) }.joined()
+            return try database.number(
+                "SELECT count(*) FROM journal WHERE instr(records, x'\(mark)') > 0"
             )
         }
-        try database.close()
         #expect(rows == 0)
         let last = subject.sqlite()
         #expect(try await last.open().triggers.first?.firings == [firing])
@@ -300,11 +288,7 @@ import Testing
             try? FileManager.default.removeItem(atPath: copy + end)
             try FileManager.default.copyItem(atPath: subject.path + end, toPath: copy + end)
         }
-        let database = try DatabaseQueue(path: copy)
-        defer { try? database.close() }
-        return try await database.read { database in
-            try Int.fetchOne(database, sql: "SELECT count(*) FROM journal") ?? 0
-        }
+        return Int(try withDatabase(copy) { try $0.number("SELECT count(*) FROM journal") })
     }
 
     @Test func `many events of one commit are several rows, and are read page by page`()
@@ -380,18 +364,17 @@ import Testing
         let events = (100...2_345 as ClosedRange<UInt64>).map { number in
             StoredEvent(sequence: number, body: [UInt8(truncatingIfNeeded: number), 0])
         }
-        let database = try DatabaseQueue(path: subject.path)
-        try await database.write { database in
+        try withDatabase(subject.path) { database in
             try database.execute(
-                sql: """
-                    DROP VIEW readable_ranges;
-                    DROP TABLE finished_ranges;
-                    DROP TABLE journal;
-                    DROP TABLE projection;
-                    CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
-                      sum INTEGER NOT NULL) STRICT;
-                    PRAGMA user_version = 5;
-                    """
+                """
+                DROP VIEW readable_ranges;
+                DROP TABLE finished_ranges;
+                DROP TABLE journal;
+                DROP TABLE projection;
+                CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,
+                  sum INTEGER NOT NULL) STRICT;
+                PRAGMA user_version = 5;
+                """
             )
             let insert = try PreparedStatement(database, "INSERT INTO events VALUES (?,?,?)")
             for event in events {
@@ -401,7 +384,6 @@ import Testing
                 try insert.execute()
             }
         }
-        try database.close()
         let next = subject.sqlite()
         let state = try await next.open()
         #expect(state.lastEvent == 2_345)

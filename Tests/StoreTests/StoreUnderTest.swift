@@ -2,9 +2,10 @@ import Foundation
 import OperonModel
 import OperonPorts
 import OperonRuntime
-import OperonSQLite
 import OperonTestKit
 import Testing
+
+@testable import OperonSQLite
 
 /// The stores that one suite tries.
 enum StoreKind: CaseIterable, Sendable {
@@ -159,4 +160,12 @@ func finished(
     _ outcome: Outcome = .succeeded
 ) -> StoreRecord {
     .finished(OperationID(graph: graph, index: index), outcome)
+}
+
+/// Calls `body` with the database of a store that is closed.
+func withDatabase<Value>(_ path: String, _ body: (Database) throws -> Value) throws -> Value {
+    let database = try Database(path: path)
+    let value = try body(database)
+    try database.close()
+    return value
 }

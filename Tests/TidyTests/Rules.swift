@@ -16,8 +16,8 @@ enum Rules {
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
             "OperonHTTP", "OperonMetrics", "OperonSQLite",
-            "ArgumentParser", "Foundation", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix",
-            "UnixSignals",
+            "ArgumentParser", "FoundationEssentials", "NIOConcurrencyHelpers", "NIOCore",
+            "NIOPosix", "UnixSignals",
         ])
         return [
             "OperonModel": [],
@@ -31,13 +31,12 @@ enum Rules {
             "OperonAMQP": ports.union(nio).union(libc).union([
                 "OperonCore", "CRabbitMQ", "Logging",
             ]),
-            // The parser under Yams, whose events it reads without building a tree.
-            "OperonGraphFile": ports.union(libc).union(["CYaml"]),
+            "OperonGraphFile": ports.union(libc).union(["CLibYAML"]),
             "OperonTerminal": libc.union([
-                "OperonModel", "OperonSystem", "Rainbow", "Synchronization",
+                "OperonModel", "OperonSystem", "Synchronization",
             ]),
             "OperonSQLite": ports.union(libc).union([
-                "GRDB", "GRDBSQLite", "NIOConcurrencyHelpers",
+                "CSQLite", "NIOConcurrencyHelpers",
                 // The rare records of the journal are JSON.
                 "FoundationEssentials",
             ]),
@@ -70,7 +69,7 @@ enum Rules {
             ],
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
-                "ArgumentParser", "Foundation", "Logging", "OperonModel", "OperonPorts",
+                "ArgumentParser", "FoundationEssentials", "Logging", "OperonModel", "OperonPorts",
                 "OperonRuntime", "OperonSystem", "OperonTerminal",
             ],
             "operon": programs,

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import OperonArguments
 import OperonGraphFile
 import OperonModel
@@ -87,16 +87,16 @@ struct Add: ParsableCommand {
     /// Processes start in the current directory, which is usually that of the operation that adds
     /// them.
     private func read() throws -> GraphFile {
-        do throws(GraphFileError) {
+        do {
             let options = GraphFileOptions(
                 directory: FileManager.default.currentDirectoryPath,
                 name: "added",
                 parameters: try parameters.read()
             )
             guard file == "-" else { return try GraphFile.read(path: file, options: options) }
-            let bytes = [UInt8](FileHandle.standardInput.readDataToEndOfFile())
+            let bytes = try UserFile.readStandardInput(bytesMax: Limits().graphFileBytes)
             return try Self.read(bytes, options)
-        } catch {
+        } catch let error as GraphFileError {
             throw Failure(ExitStatus.usage, error.description)
         }
     }

@@ -1,8 +1,8 @@
 import ArgumentParser
-import Foundation
 import OperonArguments
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 struct Complete: AsyncParsableCommand {
@@ -84,14 +84,13 @@ struct Complete: AsyncParsableCommand {
         if let fail { return .failed(.thrown(type: "Failure", message: fail, payload: [])) }
         if cancel { return .cancelled(reason: reason ?? "") }
         guard let value else { return .succeeded(.empty) }
-        let data =
-            value == "-" ? FileHandle.standardInput.readDataToEndOfFile() : Data(value.utf8)
-        do {
-            _ = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
-        } catch {
+        let bytes =
+            value == "-"
+            ? try UserFile.readStandardInput(bytesMax: Limits().payloadBytes) : Array(value.utf8)
+        guard JSONCheck.isJSON(bytes) else {
             let example = "text needs quotation marks, as in --value '\"yes\"'"
             throw Failure(ExitStatus.usage, "The output is not JSON: \(example).")
         }
-        return .succeeded(Payload(bytes: [UInt8](data)))
+        return .succeeded(Payload(bytes: bytes))
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import OperonArguments
 import OperonGraphFile
 import OperonModel
@@ -50,10 +50,7 @@ struct Store: ParsableCommand {
             }
         }
 
-        var bytes: Int {
-            let facts = try? FileManager.default.attributesOfItem(atPath: path)
-            return facts?[.size] as? Int ?? 0
-        }
+        var bytes: Int { UserFile.byteCount(of: path) ?? 0 }
     }
 
     private static func exitStatus(_ error: StoreError) -> Int32 {

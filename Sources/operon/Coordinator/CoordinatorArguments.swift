@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import OperonArguments
 import OperonHTTP
 import OperonModel
@@ -194,16 +193,9 @@ struct CoordinatorArguments: ParsableArguments {
             )
         }
         do {
-            try FileManager.default.createDirectory(
-                atPath: directory,
-                withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700]
-            )
+            try UserFile.makeDirectories(directory, mode: 0o700)
         } catch {
-            throw Failure(
-                ExitStatus.usage,
-                "cannot create \(directory): \(error.localizedDescription)"
-            )
+            throw Failure(ExitStatus.usage, "cannot create \(directory): \(error)")
         }
         return directory + "/operon.db"
     }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import OperonArguments
 import OperonModel
 import OperonRuntime
@@ -49,8 +49,8 @@ struct JobLog: Sendable {
         }
     }
 
-    private let handle: FileHandle
-    private let file: FileOutput
+    private let file: UserFile
+    private let output: FileOutput
 
     private static let header =
         "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand"
@@ -60,31 +60,35 @@ struct JobLog: Sendable {
 
     /// Opens the file: after what `read` has found in it, or else a new one.
     init(path: String, after done: Done?) throws(Failure) {
+        let byteCount = done?.byteCount ?? 0
         do {
-            if done == nil || !FileManager.default.fileExists(atPath: path) {
-                try Data().write(to: URL(fileURLWithPath: path))
-            }
-            handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
             // The end of a log that was being written when its run was killed is left out.
-            if let done { try handle.truncate(atOffset: UInt64(done.byteCount)) }
-            try handle.seekToEnd()
+            file = try UserFile(writing: path, keeping: byteCount)
         } catch {
-            throw Failure(MapExit.other, "\(path): \(error.localizedDescription)")
+            throw Failure(MapExit.other, "\(path): \(error)")
         }
-        file = FileOutput(descriptor: handle.fileDescriptor)
-        if (done?.byteCount ?? 0) == 0 { file.print(Self.header) }
+        output = FileOutput(descriptor: file.descriptor)
+        if byteCount == 0 { output.print(Self.header) }
     }
 
     /// Appends a line, at once: a run may be killed at any time.
     func write(_ entry: Entry) {
-        let start = String(format: "%.3f", Double(entry.start.nanosecondsSince1970) / 1e9)
-        let duration = String(format: "%10.3f", entry.duration.seconds)
+        let start = Self.seconds(.nanoseconds(entry.start.nanosecondsSince1970))
+        let duration = Self.seconds(entry.duration)
+        let padding = String(repeating: " ", count: max(0, 10 - duration.count))
         // Without newlines, which would end the line.
         let command = Self.replacing("\n", with: "\0", in: entry.command)
-        file.print(
-            "\(entry.number)\t\(entry.host)\t\(start)\t\(duration)\t0\t\(entry.bytes)"
+        output.print(
+            "\(entry.number)\t\(entry.host)\t\(start)\t\(padding)\(duration)\t0\t\(entry.bytes)"
                 + "\t\(entry.end.columns)\t\(command)"
         )
+    }
+
+    /// With three decimals.
+    private static func seconds(_ duration: Duration) -> String {
+        let milliseconds = max(0, Int64((duration.seconds * 1e3).rounded()))
+        let rest = String(milliseconds % 1_000)
+        return "\(milliseconds / 1_000)." + String(repeating: "0", count: 3 - rest.count) + rest
     }
 
     /// In Unicode scalars: as a character, a newline that follows a carriage return is another one.
@@ -99,7 +103,7 @@ struct JobLog: Sendable {
     }
 
     /// Why the log is not complete; `nil` if it is.
-    var failure: String? { file.failure }
+    var failure: String? { output.failure }
 
     // MARK: - Resuming
 
@@ -116,14 +120,13 @@ struct JobLog: Sendable {
     /// - Throws: if it cannot be read, or is no such log.
     static func read(_ path: String) throws(Failure) -> Done? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
-        let bytes: Data
+        let read: [UInt8]?
         do {
-            let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-            bytes = try handle.read(upToCount: bytesMax + 1) ?? Data()
+            read = try UserFile(reading: path).readAll(bytesMax: bytesMax)
         } catch {
-            throw Failure(MapExit.other, "\(path): \(error.localizedDescription)")
+            throw Failure(MapExit.other, "\(path): \(error)")
         }
-        guard bytes.count <= bytesMax else {
+        guard let bytes = read else {
             throw Failure(MapExit.other, "\(path) has more than \(bytesMax) bytes")
         }
         var done = Done()

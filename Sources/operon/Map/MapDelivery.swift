@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import OperonModel
 
 /// How the output of a command gets to `operon map`.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import OperonArguments
 import OperonTerminal
 
@@ -7,23 +7,15 @@ import OperonTerminal
 struct MapFiles: Sendable {
     let directory: String
 
-    private static let pieceBytes = 1 << 16
-
     /// Makes the directory.
     init(environment: [String: String]) throws(Failure) {
         let parent = environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
-        directory = "\(parent)/operon-map-\(UUID().uuidString)"
         do {
-            try FileManager.default.createDirectory(
-                atPath: directory,
-                withIntermediateDirectories: false,
-                attributes: [.posixPermissions: 0o700]
-            )
+            directory = try UserFile.makeUniqueDirectory("\(parent)/operon-map-")
         } catch {
             throw Failure(
                 MapExit.other,
-                "no directory for the output of operations can be made in \(parent): "
-                    + error.localizedDescription
+                "no directory for the output of operations can be made in \(parent): \(error)"
             )
         }
     }
@@ -37,33 +29,34 @@ struct MapFiles: Sendable {
     ///
     /// - Throws: an error of the system, if some of it cannot be read.
     func show(_ kind: Kind, of operation: String, to output: FileOutput) throws -> Int {
-        let url = URL(fileURLWithPath: "\(directory)/\(operation).\(kind.rawValue)")
-        let file: FileHandle
-        do {
-            file = try FileHandle(forReadingFrom: url)
-        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
+        let path = path(kind, operation)
+        let file: UserFile
+        do throws(UserFile.Problem) {
+            file = try UserFile(reading: path)
+        } catch {
             // An operation that did not start has no file.
+            guard error.isNoSuchFile else { throw error }
             return 0
         }
-        defer {
-            try? file.close()
-            try? FileManager.default.removeItem(at: url)
-        }
+        defer { UserFile.remove(path) }
         var count = 0
-        while let piece = try file.read(upToCount: Self.pieceBytes), !piece.isEmpty {
-            output.write(Array(piece))
+        while true {
+            let piece = try file.read()
+            if piece.isEmpty { return count }
+            output.write(piece)
             count += piece.count
         }
-        return count
     }
 
     /// Keeps what an operation printed until it is shown; an earlier attempt's is replaced.
     ///
     /// - Throws: an error of the system, as when the disk is full.
     func store(_ bytes: ArraySlice<UInt8>, as kind: Kind, of operation: String) throws {
-        try Data(bytes).write(
-            to: URL(fileURLWithPath: "\(directory)/\(operation).\(kind.rawValue)")
-        )
+        try UserFile(writing: path(kind, operation)).write(bytes)
+    }
+
+    private func path(_ kind: Kind, _ operation: String) -> String {
+        "\(directory)/\(operation).\(kind.rawValue)"
     }
 
     /// Removes the directory and what is left in it.

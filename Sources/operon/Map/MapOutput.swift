@@ -1,4 +1,3 @@
-import Foundation
 import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
@@ -148,7 +147,7 @@ final class MapOutput: RunListener {
                 try files.store(parts.errors, as: .errors, of: name)
             } catch {
                 state.withLockedValue { _ = $0.lost.insert(index) }
-                Self.say("the output of \(name) is lost: \(error.localizedDescription)")
+                Self.say("the output of \(name) is lost: \(error)")
             }
             state.withLockedValue { $0.waitingBytes -= log.count }
         }
@@ -274,7 +273,7 @@ private struct MapWriter {
             bytes = try files.show(.output, of: name, to: .standardOutput)
             _ = try files.show(.errors, of: name, to: .standardError)
         } catch {
-            lost(end.index, error.localizedDescription)
+            lost(end.index, "\(error)")
         }
         if case .failed(let error) = end.outcome, let why = Self.explanation(error) {
             FileOutput.standardError.print("operon: \(why): \(TerminalText.line(command))")

@@ -1,4 +1,3 @@
-import Foundation
 import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
@@ -52,15 +51,11 @@ struct LogWriter: Sendable {
         say: @escaping @Sendable (String) -> Void
     ) throws {
         do {
-            try FileManager.default.createDirectory(
-                atPath: directory,
-                withIntermediateDirectories: true
-            )
+            try UserFile.makeDirectories(directory, mode: 0o777)
         } catch {
             throw Failure(
                 ExitStatus.usage,
-                "cannot create the directory for logs, \(directory): "
-                    + error.localizedDescription
+                "cannot create the directory for logs, \(directory): \(error)"
             )
         }
         let folder: LogFolder

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import OperonArguments
 import OperonModel
 import OperonTerminal
@@ -71,11 +71,11 @@ struct TraceFile {
         }
         let text = "[\n" + lines.joined(separator: ",\n") + "\n]\n"
         do {
-            try text.write(toFile: path, atomically: true, encoding: .utf8)
+            try UserFile.write(Array(text.utf8), to: path)
         } catch {
             throw Failure(
                 ExitStatus.usage,
-                "the timeline cannot be written to \(path): \(error.localizedDescription)"
+                "the timeline cannot be written to \(path): \(error)"
             )
         }
     }
