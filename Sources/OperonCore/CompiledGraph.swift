@@ -6,11 +6,11 @@ package struct CompiledGraph: Sendable {
     package let name: String
     package internal(set) var topology: GraphTopology
     /// Queues by name, those with settings of their own first.
-    package let queues: [QueueSettings]
+    package internal(set) var queues: [QueueSettings]
     /// How many of the queues have settings of their own: the others were only named.
     package internal(set) var definedQueueCount: Int
     /// Kinds of work by name, in order of appearance.
-    package let kinds: [String]
+    package internal(set) var kinds: [String]
     /// Keys by name, in order of appearance.
     package let keys: [String]
     /// The limits of `inFlight`, by the indices of the keys that stand for groups. These keys

@@ -78,6 +78,33 @@ struct OperationTable: Sendable {
     }
 }
 
+/// Numbers of operations, one for each outcome. Without an array, because most graphs are small.
+struct OutcomeCounts: Hashable, Sendable {
+    private var succeeded = 0
+    private var failed = 0
+    private var cancelled = 0
+    private var skipped = 0
+
+    subscript(kind: OutcomeKind) -> Int {
+        @inline(__always) get {
+            switch kind {
+            case .succeeded: succeeded
+            case .failed: failed
+            case .cancelled: cancelled
+            case .skipped: skipped
+            }
+        }
+        @inline(__always) set {
+            switch kind {
+            case .succeeded: succeeded = newValue
+            case .failed: failed = newValue
+            case .cancelled: cancelled = newValue
+            case .skipped: skipped = newValue
+            }
+        }
+    }
+}
+
 /// Numbers of operations, one for each state. Without an array, because most graphs are small.
 struct OperationStateCounts: Hashable, Sendable {
     private var pending = 0

@@ -218,7 +218,7 @@ private struct DurablePolicy: Hashable {
 
 private struct DurableGraph: Hashable {
     let unfinished: Int
-    let counts: [Int]
+    let counts: OutcomeCounts
     let submittedAt: WallTime
     let operationCount: Int
     let isOpen: Bool

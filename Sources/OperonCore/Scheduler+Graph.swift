@@ -16,7 +16,9 @@ extension Scheduler {
         let count = compiled.topology.operationCount
         let id = GraphID(rawValue: UInt32(graphs.count))
         effects.records.append(.graphAdded(id))
-        let rules = rules(of: compiled)
+        var compiled = compiled
+        var rules = rules(of: compiled)
+        parts.share(&compiled, &rules)
         defineQueues(of: compiled, at: now, into: &effects)
         defineKeys(of: compiled, at: now, into: &effects)
         var graph = GraphState(

@@ -24,14 +24,14 @@ extension Scheduler {
     private func violatedInvariant(of id: GraphID) -> String? {
         let graph = graphs[id]
         var unfinished = 0
-        var counts = [0, 0, 0, 0]
+        var counts = OutcomeCounts()
         var states = OperationStateCounts()
         for index in graph.operations.indices {
             states[graph.operations.state[index]] += 1
             let operation = OperationID(graph: id, index: index)
             if let broken = violatedInvariant(of: operation, in: graph) { return broken }
             if let outcome = graph.operations.outcome[index] {
-                counts[Int(outcome.rawValue)] += 1
+                counts[outcome] += 1
             } else {
                 unfinished += 1
             }

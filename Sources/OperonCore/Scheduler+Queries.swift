@@ -62,7 +62,7 @@ extension Scheduler {
 
     /// The number of finished operations with this outcome.
     package func count(of graph: GraphID, _ outcome: OutcomeKind) -> Int {
-        graphs[graph].counts[Int(outcome.rawValue)]
+        graphs[graph].counts[outcome]
     }
 
     /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).

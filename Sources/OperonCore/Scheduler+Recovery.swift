@@ -144,7 +144,9 @@ extension Scheduler {
         at now: Moment
     ) throws(RestoreError) {
         var count = compiled.topology.operationCount
-        let rules = rules(of: compiled)
+        var compiled = compiled
+        var rules = rules(of: compiled)
+        parts.share(&compiled, &rules)
         var graph = GraphState(
             compiled: compiled,
             rules: rules,
@@ -430,7 +432,7 @@ extension GraphState {
         operations.restore(index, as: .finished)
         operations.outcome[index] = outcome.kind
         if outcome.kind != .succeeded { outcomes.append(outcome, of: index) }
-        counts[Int(outcome.kind.rawValue)] += 1
+        counts[outcome.kind] += 1
         unfinished -= 1
     }
 

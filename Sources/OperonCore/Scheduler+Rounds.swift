@@ -187,7 +187,7 @@ extension Scheduler {
         guard let outcome = graphs[outcome: operation] else {
             preconditionFailure("only what is finished was chosen")
         }
-        graphs[operation.graph].counts[Int(outcome.rawValue)] -= 1
+        graphs[operation.graph].counts[outcome] -= 1
         graphs[operation.graph].unfinished += 1
         if configuration.violation != .miscountsQueue {
             queues[graphs.queue(of: operation)].unfinished += 1

@@ -15,10 +15,10 @@ extension Scheduler {
             counts.skipped = remains.count(of: .skipped)
             return counts
         }
-        counts.succeeded = graph.counts[Int(OutcomeKind.succeeded.rawValue)]
-        counts.failed = graph.counts[Int(OutcomeKind.failed.rawValue)]
-        counts.cancelled = graph.counts[Int(OutcomeKind.cancelled.rawValue)]
-        counts.skipped = graph.counts[Int(OutcomeKind.skipped.rawValue)]
+        counts.succeeded = graph.counts[.succeeded]
+        counts.failed = graph.counts[.failed]
+        counts.cancelled = graph.counts[.cancelled]
+        counts.skipped = graph.counts[.skipped]
         let unfinished = graph.operations.stateCounts
         counts.pending = unfinished[.pending]
         counts.ready = unfinished[.ready]
@@ -293,7 +293,7 @@ extension Scheduler {
     /// handler for a failure that did not happen is skipped.
     package func skippedMoreThanHandlers(_ id: GraphID) -> Bool {
         let graph = graphs[id]
-        guard graph.counts[Int(OutcomeKind.skipped.rawValue)] > 0 else { return false }
+        guard graph.counts[.skipped] > 0 else { return false }
         for index in graph.operations.indices where graph.operations.outcome[index] == .skipped {
             guard case .skipped(let cause) = graph.outcomes[UInt32(index)] else { continue }
             let operation = OperationID(graph: id, index: UInt32(index))

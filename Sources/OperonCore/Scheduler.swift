@@ -39,6 +39,8 @@ package struct Scheduler: Sendable {
     /// because its owner may come back. Never iterated.
     var lostAttempts: [OperationID: LostAttempt] = [:]
 
+    /// What the graphs have in common.
+    var parts = SharedParts()
     /// What running operations wait for. Never iterated.
     var waits: [OperationID: WaitState] = [:]
     /// The operations that wait for an operation, in order of arrival. Never iterated.

@@ -63,12 +63,12 @@ struct GraphState: Sendable {
     var isSuspended: Bool { @inline(__always) get { suspension != nil } }
     var isCancelled = false
     var cancelReason = ""
-    var counts: [Int] = [0, 0, 0, 0]
+    var counts = OutcomeCounts()
 
     /// Counts operations among the finished ones.
     mutating func finish(_ indices: Range<UInt32>, _ kind: OutcomeKind) {
         operations.finish(indices, kind)
-        counts[Int(kind.rawValue)] += indices.count
+        counts[kind] += indices.count
         unfinished -= indices.count
     }
 
@@ -119,7 +119,7 @@ struct Losses: Sendable {
 
 /// What the scheduler looks up for every operation of a policy, in its own numbers. It holds no
 /// references, so a lookup counts none.
-struct PolicyRule: Sendable {
+struct PolicyRule: Hashable, Sendable {
     let queue: Int
     let kind: Int
     /// The demand class.

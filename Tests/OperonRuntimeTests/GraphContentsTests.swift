@@ -32,8 +32,12 @@ import Testing
         )
     }
 
-    private func inputs(_ contents: inout GraphContents, of index: Int) -> [NamedInput] {
-        var catalog = GraphCatalog(limits: contents.limits, hasStore: true)
+    private func inputs(
+        _ contents: inout GraphContents,
+        of index: Int,
+        limits: Limits = Limits()
+    ) -> [NamedInput] {
+        var catalog = GraphCatalog(limits: limits, hasStore: true)
         catalog.append("g", contents, GraphCatalog.Submission())
         defer { contents = catalog[GraphID(rawValue: 0)] }
         return catalog.inputs(of: id(index))
@@ -67,7 +71,7 @@ import Testing
         limits.inlineInputBytes = 1_000
         var contents = contents([300, 900, 0, 700, 500], limits: limits)
 
-        let inputs = inputs(&contents, of: 5)
+        let inputs = inputs(&contents, of: 5, limits: limits)
 
         #expect(inputs.map(\.name) == ["o0", "o1", "o2", "o3", "o4"])
         #expect(inputs.map { $0.output?.bytes.count } == [300, nil, nil, nil, 500])
@@ -79,7 +83,8 @@ import Testing
         limits.inlineInputBytes = 100
         var contents = contents([64, 64, 65], limits: limits)
 
-        #expect(inputs(&contents, of: 3).map { $0.reference?.byteCount } == [nil, nil, 65])
+        let inputs = inputs(&contents, of: 3, limits: limits)
+        #expect(inputs.map { $0.reference?.byteCount } == [nil, nil, 65])
     }
 
     @Test func `the pieces of an output are all of it, and none is beyond its end`() {

@@ -578,15 +578,23 @@ class Cluster:
     def cpu(self):
         return [cpu_seconds(pathlib.Path(f"/proc/{process.pid}")) for process in self.processes]
 
+    def submit(self, graph):
+        """The number of the graph, and the CPU seconds of the client and the coordinator."""
+        before = self.cpu()[0]
+        command = self.client("submit", str(graph), "--output", "quiet")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log)
+        text = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, process.returncode
+        used = usage.ru_utime + usage.ru_stime + self.cpu()[0] - before
+        return text.decode().split()[0], used
+
     def run(self, graph, observers=()):
         """Submits a graph that is held back, starts the observers, lets it run, and waits."""
         queue = self.client("queue", "suspend", "default")
         subprocess.run(queue, check=True, stdout=self.log, stderr=self.log)
-        text = subprocess.run(
-            self.client("submit", str(graph), "--output", "quiet"),
-            check=True, stdout=subprocess.PIPE, stderr=self.log,
-        ).stdout
-        number = text.decode().split()[0]
+        number, _ = self.submit(graph)
         watching, terminals = [], []
         for arguments in observers:
             # A terminal for those that draw.
@@ -657,6 +665,46 @@ def observers(setup):
             for quiet, watched in zip(results["alone"], results[name])
         ]
         setup.report(f"{name}, speed", "x alone", ratios, at_least=least)
+
+
+def served(setup):
+    """What users run: a coordinator with its store and its API, in turns with `operon run`, which
+    keeps nothing, and with the floor of a chain."""
+    count, links = setup.choose(100_000, 10_000), setup.choose(1_000, 200)
+    graph = setup.graph(f"layered-{count}", layered(count))
+    line_of = setup.graph(f"chain-{links}", chain(links))
+    kept, unkept, ratios, chains, floors, submits = [], [], [], [], [], []
+    with Cluster(setup, "served") as cluster, setup.workers(2) as (prefix, _):
+        cluster.run(setup.graph("warm", independent(2_000)))
+        for _ in range(setup.choose(5, 1)):
+            floors.append(setup.floor("chain", "--links", str(links))["microsecondsP50"])
+            chains.append(cluster.run(line_of)["seconds"] / links * 1e6)
+            kept.append(cluster.run(graph)["seconds"] / count * 1e6)
+            makespan = setup.run(graph, broker=True, prefix=prefix)["makespan"]
+            unkept.append(makespan / count * 1e6)
+            ratios.append(unkept[-1] / kept[-1])
+            subprocess.run(
+                cluster.client("queue", "suspend", "default"),
+                check=True, stdout=cluster.log, stderr=cluster.log,
+            )
+            number, used = cluster.submit(graph)
+            submits.append(used / count * 1e6)
+            begun = cluster.cpu()[0]
+            subprocess.run(
+                cluster.client("cancel", number), check=True, stdout=cluster.log, stderr=cluster.log
+            )
+            cluster.until(lambda: cluster.ask(f"/v1/graphs/{number}")["status"] == "finished")
+            cancelled = cluster.cpu()[0] - begun
+    setup.report(f"served, kept, {count:,}", "us/op", kept)
+    setup.report(f"served, not kept, {count:,}", "us/op", unkept)
+    setup.report(
+        "served, speed when kept", "x operon run", ratios, at_least=setup.choose(0.5, 0.2)
+    )
+    setup.report("served, submit", "us CPU/op", submits, at_most=setup.choose(30, 100))
+    setup.report(f"served, cancel {count:,}", "s CPU", [cancelled])
+    ratios = [ours / below for ours, below in zip(chains, floors)]
+    setup.report("served, chain", "x two-hop floor", ratios, at_most=setup.choose(2.5, 6))
+    setup.report("served, chain, absolute", "us/link", chains)
 
 
 SMALL_GRAPH = json.dumps({"operations": [{"name": "only", "operation": "nothing"}]})
@@ -788,6 +836,7 @@ MEASUREMENTS = {
     "core": core,
     "kept": kept,
     "library": library,
+    "served": served,
     "observers": observers,
     "small": small,
 }

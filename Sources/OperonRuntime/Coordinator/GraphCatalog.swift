@@ -104,7 +104,7 @@ struct GraphCatalog: Sendable {
     mutating func append(_ name: String, _ contents: GraphContents, _ submission: Submission) {
         append(name: name)
         var contents = contents
-        if !hasStore { contents.keepSpareOutputs() }
+        if !hasStore { contents.keepSpareOutputs(bytesMax: limits.cachedBytes) }
         entries.append(Entry(contents: contents, submission: submission))
     }
 

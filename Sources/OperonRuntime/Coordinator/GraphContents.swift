@@ -16,7 +16,8 @@ struct GraphContents: Sendable {
     private var spare: SpareOutputs?
     /// The running operation that added an operation. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
-    let limits: Limits
+    /// The sizes of `Limits` that are needed: all of them would take more than the graph.
+    private let sizes: Sizes
     /// Whether some of its operations take outputs of other graphs.
     private(set) var hasOtherInputs = false
     /// For each operation, how many unfinished operations, of any graph, may still ask for its
@@ -26,8 +27,18 @@ struct GraphContents: Sendable {
     /// Shorter than `operations` until the last operation has finished.
     private var finishTimes: [Int64] = []
 
+    private struct Sizes: Sendable {
+        let inlineInputBytes: Int
+        let chunkBytes: Int
+
+        init(_ limits: Limits) {
+            inlineInputBytes = limits.inlineInputBytes
+            chunkBytes = limits.chunkBytes
+        }
+    }
+
     init(_ graph: GraphDescription, limits: Limits) {
-        self.limits = limits
+        sizes = Sizes(limits)
         name = graph.name
         operations = KeptOperations(graph.operations)
         countConsumers(from: 0)
@@ -38,7 +49,7 @@ struct GraphContents: Sendable {
     /// - Parameter wanting: The operations that take outputs of others, unless they are counted
     ///   later.
     init(name: String, stored: StoredOperations, wanting: [UInt32], limits: Limits) {
-        self.limits = limits
+        sizes = Sizes(limits)
         self.name = name
         operations = KeptOperations(stored)
         for index in wanting { count(consumersOf: index) }
@@ -197,7 +208,7 @@ struct GraphContents: Sendable {
 
     /// Starts keeping spare outputs, for a coordinator without a store from which operations that
     /// are added later could take them.
-    mutating func keepSpareOutputs() { spare = SpareOutputs(bytesMax: limits.cachedBytes) }
+    mutating func keepSpareOutputs(bytesMax: Int) { spare = SpareOutputs(bytesMax: bytesMax) }
 
     /// The approximate bytes of all its operations' inputs.
     var inputBytes: Int { operations.byteCount }
@@ -230,7 +241,7 @@ struct GraphContents: Sendable {
         }
         outputs[index] = KeptOutput(payload: output)
         // A worker will fetch it, however small the other inputs of the dependent are.
-        if output.bytes.count > limits.inlineInputBytes { _ = outputs[index]?.makeHash() }
+        if output.bytes.count > sizes.inlineInputBytes { _ = outputs[index]?.makeHash() }
     }
 
     /// The data that a worker needs to run an operation, without its inputs, and the dependencies
@@ -280,7 +291,7 @@ struct GraphContents: Sendable {
         guard let bytes = outputs[request.operation.index]?.payload.bytes,
             request.offset < bytes.count
         else { return nil }
-        let length = min(request.length, limits.chunkBytes, bytes.count - request.offset)
+        let length = min(request.length, sizes.chunkBytes, bytes.count - request.offset)
         return Array(bytes[request.offset..<request.offset + length])
     }
 }
