@@ -62,11 +62,15 @@ let package = Package(
         // Hashes: the library that librabbitmq links as well.
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
-            name: "CSQLite",
+            name: "COperonSQLite",
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]
         ),
-        .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(
+            name: "COperonYAML",
+            pkgConfig: "yaml-0.1",
+            providers: [.apt(["libyaml-dev"])]
+        ),
         .target(name: "COperonProcess"),
         .target(name: "COperonAPI", exclude: ["openapi.json"]),
 
@@ -119,7 +123,7 @@ let package = Package(
         ),
         .target(
             name: "OperonGraphFile",
-            dependencies: ["CLibYAML", "OperonModel", "OperonPorts", "OperonSystem"],
+            dependencies: ["COperonYAML", "OperonModel", "OperonPorts", "OperonSystem"],
             swiftSettings: settings
         ),
         .target(
@@ -130,7 +134,7 @@ let package = Package(
         .target(
             name: "OperonSQLite",
             dependencies: [
-                "CSQLite", "OperonModel", "OperonPorts", "OperonSystem",
+                "COperonSQLite", "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],
             swiftSettings: settings

@@ -69,10 +69,10 @@ enum Process {
 
     static func bytes(ofFile path: String) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
-        guard let bytes = attributes[.size] as? Int else {
+        guard let bytes = attributes[.size] as? UInt64 else {
             throw BenchmarkError(description: "\(path) has no size")
         }
-        return bytes
+        return Int(clamping: bytes)
     }
 
     /// As a kill ends it: nothing is closed.

@@ -130,7 +130,7 @@ struct StoreBenchmark: AsyncParsableCommand {
     }
 
     private var fileBytes: Int {
-        ((try? FileManager.default.attributesOfItem(atPath: path)[.size]) as? Int) ?? 0
+        Int(((try? FileManager.default.attributesOfItem(atPath: path)[.size]) as? UInt64) ?? 0)
     }
 
     private func say(_ name: String, _ values: KeyValuePairs<String, Double>) {

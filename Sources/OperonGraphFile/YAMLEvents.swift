@@ -2,7 +2,7 @@
 // such as Yams, is unsuitable for untrusted files: it keeps the whole tree, recurses without a
 // bound, hashes a key that is an alias by walking everything it expands to, and stops at the first
 // duplicate key without saying where the other one is.
-import CLibYAML
+import COperonYAML
 
 /// The events of a YAML text, in order, with line and column. Owns the C parser and its input.
 @safe struct YAMLEvents: ~Copyable {

@@ -12,6 +12,8 @@ final class Connection: @unchecked Sendable {
     /// A second descriptor of SQLite's log, so that `sync` can wait for the disk without blocking
     /// the database thread.
     private let log = NIOLockedValueBox<Int32>(-1)
+    /// Copies that are being made. SQLite closes no database with one.
+    private var copies: [RunningCopy] = []
     /// The error after which the store refuses everything.
     private let failure = NIOLockedValueBox<StoreError?>(nil)
 
@@ -126,6 +128,8 @@ final class Connection: @unchecked Sendable {
 
     /// Writes what the tables lack, copies the log into the database file and deletes the log.
     func close() throws {
+        for copy in copies { copy.abandon() }
+        copies = []
         // If that fails, the next process does it.
         try? write { try $0.project() }
         defer {
@@ -158,13 +162,26 @@ final class Connection: @unchecked Sendable {
         return try read { tables in
             let reign = Reign.drawn()
             let draft = isDraft ? "\(target).new-\(getpid())-\(reign)" : target
-            return try RunningCopy(of: tables.database, draft: draft, target: target, reign)
+            let copy = try RunningCopy(of: tables.database, draft: draft, target: target, reign)
+            copies.append(copy)
+            return copy
         }
     }
 
     /// Copies the next pages. Returns whether everything is copied.
     func stepBackup(_ copy: RunningCopy) throws -> Bool {
         try read { _ in try copy.step(pages: Self.stepPages) }
+    }
+
+    /// Gives a complete copy its name.
+    func finishBackup(_ copy: RunningCopy) throws {
+        copies.removeAll { $0 === copy }
+        try copy.finish()
+    }
+
+    func abandonBackup(_ copy: RunningCopy) {
+        copies.removeAll { $0 === copy }
+        copy.abandon()
     }
 }
 

@@ -1,4 +1,4 @@
-import CSQLite
+import COperonSQLite
 
 /// An error of SQLite.
 struct DatabaseError: Error {
@@ -13,7 +13,7 @@ struct DatabaseError: Error {
     }
 }
 
-/// An open database. Used by one thread at a time, which the caller sees to.
+/// An open database. Used by one thread at a time: the caller ensures this.
 @safe final class Database {
     /// `nil` after `close`.
     private var handle: OpaquePointer?
@@ -32,13 +32,11 @@ struct DatabaseError: Error {
         unsafe handle = opened
     }
 
-    /// An empty database in memory.
-    static func inMemory() throws(DatabaseError) -> Database { try Database(path: ":memory:") }
-
-    // Statements that are still prepared keep the database, so there are none here.
+    // Statements and backups keep the database, so there are none here.
     deinit { _ = unsafe sqlite3_close(handle) }
 
-    /// - Throws: `DatabaseError` if a statement is still prepared; the database stays open then.
+    /// - Throws: `DatabaseError` if a statement is still prepared or a backup is not finished; the
+    ///   database stays open then.
     func close() throws(DatabaseError) {
         try check(unsafe sqlite3_close(handle))
         unsafe handle = nil
@@ -49,15 +47,15 @@ struct DatabaseError: Error {
         try check(unsafe sqlite3_exec(handle, sql, nil, nil, nil))
     }
 
-    /// The first column of all rows, which has texts; a text that is NULL is empty.
+    /// The texts in the first column.
     func texts(_ sql: String) throws -> [String] {
         let select = try PreparedStatement(self, sql)
         var texts: [String] = []
-        while try select.step() { texts.append(try select.readOptionalText() ?? "") }
+        while try select.step() { texts.append(try select.readText()) }
         return texts
     }
 
-    /// The first column of the first row, which has a number; 0 if there is no row.
+    /// The number in the first column of the first row; 0: there is no row.
     func number(_ sql: String) throws -> Int64 {
         let select = try PreparedStatement(self, sql)
         return try select.step() ? try select.readInteger() : 0
@@ -79,7 +77,7 @@ struct DatabaseError: Error {
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
         try check(unsafe sqlite3_prepare_v3(handle, sql, -1, flags, &statement, nil))
         guard let statement = unsafe statement else {
-            throw DatabaseError(SQLITE_MISUSE, "a statement without words")
+            throw DatabaseError(SQLITE_MISUSE, "the SQL text is empty")
         }
         return unsafe statement
     }
@@ -87,7 +85,7 @@ struct DatabaseError: Error {
     /// Begins to copy the database into another; see `RunningBackup`.
     func beginBackup(to target: Database) throws(DatabaseError) -> OpaquePointer {
         guard let copy = unsafe sqlite3_backup_init(target.handle, "main", handle, "main") else {
-            throw target.failure(SQLITE_ERROR)
+            throw unsafe target.failure(sqlite3_errcode(target.handle))
         }
         return unsafe copy
     }

@@ -1,4 +1,4 @@
-import CSQLite
+import COperonSQLite
 
 /// A row differs from what was written.
 struct RowDamage: Error {
@@ -6,7 +6,8 @@ struct RowDamage: Error {
 }
 
 /// A statement that is prepared once and used many times. Values are bound and read in the order of
-/// their columns, without an allocation for each. Only this file and `Database` call SQLite.
+/// their columns, without an allocation for each. Only this file, `Database` and `SQLiteVersion`
+/// call SQLite.
 ///
 /// The last column of most tables is a checksum over the columns before it. `bindSum` and `readSum`
 /// cover the values that were bound or read since the start of the row. Use it only on the database
@@ -196,11 +197,12 @@ struct RowDamage: Error {
 /// A copy of a database in progress, while the database stays in use. Between two steps the source
 /// may be written through the same connection, and the copy includes these changes.
 @safe final class RunningBackup {
-    private let destination: Database
+    /// Kept open as long as the copy is made.
+    private let databases: (source: Database, destination: Database)
     private let handle: OpaquePointer
 
     init(from source: Database, to destination: Database) throws(DatabaseError) {
-        self.destination = destination
+        databases = (source, destination)
         unsafe handle = try source.beginBackup(to: destination)
     }
 
@@ -209,7 +211,8 @@ struct RowDamage: Error {
         switch unsafe sqlite3_backup_step(handle, pages) {
         case SQLITE_DONE: return true
         case SQLITE_OK: return false
-        case let code: throw destination.failure(code)
+        // A step leaves no words in either database.
+        case let code: throw DatabaseError(code, unsafe String(cString: sqlite3_errstr(code)))
         }
     }
 

@@ -224,9 +224,10 @@ package final class SQLiteStore: OperationStore, Leadership {
             repeat {
                 try Task.checkCancellation()
             } while try await perform({ try $0.stepBackup(copy) }) == false
-            try await perform { _ in try copy.finish() }
+            try await perform { try $0.finishBackup(copy) }
         } catch {
-            _ = try? await perform { _ in copy.abandon() }
+            // If the store has been closed meanwhile, that has ended the copy.
+            try? await perform { $0.abandonBackup(copy) }
             throw error
         }
     }

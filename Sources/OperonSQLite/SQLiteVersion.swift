@@ -1,4 +1,4 @@
-import CSQLite
+import COperonSQLite
 import OperonPorts
 
 /// The version of the SQLite library that this process uses. It is the system's library, which may

@@ -1,4 +1,4 @@
-import CSQLite
+import COperonSQLite
 import Glibc
 import OperonModel
 import OperonPorts

@@ -37,7 +37,7 @@ enum StoreSchema {
 
     /// The `description` of an intact store.
     static func expected() throws -> [String] {
-        let database = try Database.inMemory()
+        let database = try Database(path: ":memory:")
         for step in steps { try database.execute(step) }
         return try description(database)
     }

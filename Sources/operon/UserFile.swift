@@ -12,6 +12,7 @@ final class UserFile: Sendable {
         var description: String { SystemWords.text(of: code) }
 
         var isNoSuchFile: Bool { code == ENOENT }
+        var isExistingFile: Bool { code == EEXIST }
 
         fileprivate static var last: Problem { Problem(code: errno) }
     }
@@ -40,6 +41,12 @@ final class UserFile: Sendable {
         guard ftruncate(descriptor, keeping) == 0, lseek(descriptor, 0, SEEK_END) >= 0 else {
             throw .last
         }
+    }
+
+    /// Creates a file that does not exist.
+    init(creating path: String, mode: mode_t) throws(Problem) {
+        descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard descriptor >= 0 else { throw .last }
     }
 
     /// All of standard input.
@@ -98,9 +105,16 @@ final class UserFile: Sendable {
                 )
             }
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw .last }
+            guard count >= 0 else { throw .last }
+            // A write of some bytes never writes none to a file, a pipe or a terminal (write(2)).
+            guard count > 0 else { throw Problem(code: EIO) }
             written += count
         }
+    }
+
+    /// Waits until what was written is on the disk.
+    func sync() throws(Problem) {
+        guard fsync(descriptor) == 0 else { throw .last }
     }
 
     // MARK: - Paths
@@ -115,11 +129,11 @@ final class UserFile: Sendable {
     static func makeDirectories(_ path: String, mode: mode_t) throws(Problem) {
         var end = path.startIndex
         while end < path.endIndex {
-            end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
+            // In bytes: as a character, a slash before a combining mark is another one.
+            let rest = path.utf8[path.utf8.index(after: end)...]
+            end = rest.firstIndex(of: UInt8(ascii: "/")) ?? path.endIndex
             let part = String(path[..<end])
-            guard unsafe mkdir(part, mode) == 0 || errno == EEXIST || errno == EISDIR else {
-                throw .last
-            }
+            guard unsafe mkdir(part, mode) == 0 || errno == EEXIST else { throw .last }
         }
         var facts = stat()
         guard unsafe stat(path, &facts) == 0 else { throw .last }
@@ -136,18 +150,24 @@ final class UserFile: Sendable {
         return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// Gives a file a second name, which no file has.
+    static func link(_ path: String, as name: String) throws(Problem) {
+        guard unsafe Glibc.link(path, name) == 0 else { throw .last }
+    }
+
     /// Removes a file if it exists.
     static func remove(_ path: String) { _ = unsafe unlink(path) }
 
-    /// Writes a whole file. Another file of this name is replaced when the new one is complete;
-    /// what is no file, such as a terminal, is written to.
+    /// Writes a whole file. Another file of this name is replaced when the new one is complete.
+    /// What is no file, such as a terminal, and what a link leads to, is written to.
     static func write(_ bytes: [UInt8], to path: String) throws(Problem) {
         var facts = stat()
-        let isOther = unsafe stat(path, &facts) == 0 && facts.st_mode & S_IFMT != S_IFREG
+        let isOther = unsafe lstat(path, &facts) == 0 && facts.st_mode & S_IFMT != S_IFREG
         guard !isOther else { return try UserFile(writing: path).write(bytes) }
         let draft = "\(path).new-\(getpid())"
+        remove(draft)
         do throws(Problem) {
-            try UserFile(writing: draft).write(bytes)
+            try UserFile(creating: draft, mode: 0o666).write(bytes)
             guard unsafe rename(draft, path) == 0 else { throw .last }
         } catch {
             remove(draft)

@@ -276,6 +276,30 @@ import Testing
         }
     }
 
+    @Test func `a trace replaces a file, and is written to where a link leads`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { wait: 1ms } }")
+            let old = String(repeating: "old ", count: 10_000)
+            _ = try workspace.write("trace.json", old)
+            _ = try workspace.write("elsewhere", old)
+            try FileManager.default.createSymbolicLink(
+                atPath: workspace.path("link"),
+                withDestinationPath: workspace.path("elsewhere")
+            )
+            for name in ["trace.json", "link"] {
+                let ended = try await workspace.run(file, on: .inProcess, ["--trace", name])
+                #expect(ended.end == .exit(0), "\(ended.errors)")
+            }
+            for name in ["trace.json", "elsewhere"] {
+                let text = try workspace.read(name)
+                #expect(text.hasPrefix("[") && text.hasSuffix("]\n") && !text.contains("old"))
+            }
+            let link = workspace.path("link")
+            let target = try FileManager.default.destinationOfSymbolicLink(atPath: link)
+            #expect(target == workspace.path("elsewhere"))
+        }
+    }
+
     @Test(arguments: Place.allCases)
     func `a trace is JSON with every attempt in a slot of its worker`(place: Place) async throws {
         struct Event: Decodable {

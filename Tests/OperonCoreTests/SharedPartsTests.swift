@@ -1,4 +1,5 @@
 import OperonModel
+import OperonTestKit
 import Testing
 
 @testable import OperonCore
@@ -42,6 +43,20 @@ struct SharedPartsTests {
             #expect(graph.queues.map(\.name) == ["q\(number)"])
             #expect(graph.policies == (try compiled(2)).policies)
         }
+    }
+
+    @Test func `graphs of a scheduler have one copy, after a restart too`() throws {
+        var coordinator = RestartBench()
+        try coordinator.bench.submit([.nothing("a"), .nothing("b", after: ["a"])])
+        try coordinator.bench.submit([.nothing("c"), .nothing("d", after: ["c"])])
+        func places() -> [UnsafePointer<OperationPolicy>?] {
+            (0..<2).map {
+                place(coordinator.bench.scheduler.graphs[GraphID(rawValue: $0)].compiled)
+            }
+        }
+        #expect(places()[0] == places()[1])
+        try coordinator.restart()
+        #expect(places()[0] == places()[1])
     }
 
     @Test func `large graphs are left alone`() throws {

@@ -429,6 +429,28 @@ import Testing
         #expect(subject.files == ["backup.db", "store.db"])
     }
 
+    @Test func `a store that is closed while it is copied is free for the next`() async throws {
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        _ = try await store.open()
+        await store.close()
+        let target = subject.folder.appendingPathComponent("backup.db").path
+
+        let connection = try Connection(path: subject.path, options: SQLiteStore.Options())
+        _ = try connection.begin()
+        let copy = try connection.beginBackup(to: target)
+        #expect(subject.files.contains { $0.hasPrefix("backup.db") })
+        try connection.close()
+        #expect(subject.files == ["store.db"])
+        // The task that copies finds out later.
+        connection.abandonBackup(copy)
+
+        let next = subject.sqlite()
+        _ = try await next.open()
+        await next.close()
+    }
+
     @Test func `vacuuming gives back what pruning freed`() async throws {
         let subject = try StoreUnderTest(.sqlite)
         defer { subject.remove() }

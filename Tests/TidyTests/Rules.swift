@@ -31,12 +31,12 @@ enum Rules {
             "OperonAMQP": ports.union(nio).union(libc).union([
                 "OperonCore", "CRabbitMQ", "Logging",
             ]),
-            "OperonGraphFile": ports.union(libc).union(["CLibYAML"]),
+            "OperonGraphFile": ports.union(libc).union(["COperonYAML"]),
             "OperonTerminal": libc.union([
                 "OperonModel", "OperonSystem", "Synchronization",
             ]),
             "OperonSQLite": ports.union(libc).union([
-                "CSQLite", "NIOConcurrencyHelpers",
+                "COperonSQLite", "NIOConcurrencyHelpers",
                 // The rare records of the journal are JSON.
                 "FoundationEssentials",
             ]),

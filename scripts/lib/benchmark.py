@@ -586,7 +586,8 @@ class Cluster:
         text = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0, process.returncode
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(command)} ended with {process.returncode}")
         used = usage.ru_utime + usage.ru_stime + self.cpu()[0] - before
         return text.decode().split()[0], used
 
@@ -609,10 +610,10 @@ class Cluster:
         if watching:
             # Until all of them are connected; nothing tells.
             time.sleep(2)
-        before, begun = self.cpu(), time.monotonic()
+        # The start of the client that resumes is within the time.
+        before, began = self.cpu(), time.time()
         resume = self.client("queue", "resume", "default")
         subprocess.run(resume, check=True, stdout=self.log, stderr=self.log)
-        began = time.time()
         self.until(lambda: self.ask(f"/v1/graphs/{number}")["status"] == "finished")
         view = self.ask(f"/v1/graphs/{number}")
         cpu = [after - earlier for after, earlier in zip(self.cpu(), before)]
@@ -673,7 +674,7 @@ def served(setup):
     count, links = setup.choose(100_000, 10_000), setup.choose(1_000, 200)
     graph = setup.graph(f"layered-{count}", layered(count))
     line_of = setup.graph(f"chain-{links}", chain(links))
-    kept, unkept, ratios, chains, floors, submits = [], [], [], [], [], []
+    kept, unkept, ratios, chains, floors, submits, cancels = [], [], [], [], [], [], []
     with Cluster(setup, "served") as cluster, setup.workers(2) as (prefix, _):
         cluster.run(setup.graph("warm", independent(2_000)))
         for _ in range(setup.choose(5, 1)):
@@ -694,14 +695,14 @@ def served(setup):
                 cluster.client("cancel", number), check=True, stdout=cluster.log, stderr=cluster.log
             )
             cluster.until(lambda: cluster.ask(f"/v1/graphs/{number}")["status"] == "finished")
-            cancelled = cluster.cpu()[0] - begun
+            cancels.append(cluster.cpu()[0] - begun)
     setup.report(f"served, kept, {count:,}", "us/op", kept)
     setup.report(f"served, not kept, {count:,}", "us/op", unkept)
     setup.report(
-        "served, speed when kept", "x operon run", ratios, at_least=setup.choose(0.5, 0.2)
+        "served, speed when kept", "x operon run", ratios, at_least=setup.choose(0.4, 0.2)
     )
     setup.report("served, submit", "us CPU/op", submits, at_most=setup.choose(30, 100))
-    setup.report(f"served, cancel {count:,}", "s CPU", [cancelled])
+    setup.report(f"served, cancel {count:,}", "s CPU", cancels)
     ratios = [ours / below for ours, below in zip(chains, floors)]
     setup.report("served, chain", "x two-hop floor", ratios, at_most=setup.choose(2.5, 6))
     setup.report("served, chain, absolute", "us/link", chains)

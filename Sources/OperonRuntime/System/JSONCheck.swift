@@ -6,11 +6,11 @@ package struct JSONCheck {
     static let depthMax = 256
 
     /// Why some bytes are not one JSON value.
-    struct Malformed: Error, Hashable, CustomStringConvertible {
+    package struct Malformed: Error, Hashable, CustomStringConvertible {
         let offset: Int
         let expected: String
 
-        var description: String { "at byte \(offset), \(expected) was expected" }
+        package var description: String { "at byte \(offset), \(expected) was expected" }
     }
 
     private let bytes: [UInt8]
@@ -34,7 +34,7 @@ package struct JSONCheck {
 
     /// Throws unless `bytes` are exactly one JSON value in UTF-8, optionally surrounded by white
     /// space.
-    static func check(_ bytes: [UInt8]) throws(Malformed) {
+    package static func check(_ bytes: [UInt8]) throws(Malformed) {
         var text = JSONCheck(bytes)
         try text.document()
         guard String(validating: bytes, as: UTF8.self) != nil else {

@@ -3,7 +3,6 @@ import FoundationEssentials
 import Glibc
 import OperonArguments
 import OperonPorts
-import OperonSystem
 import OperonTerminal
 
 struct Backup: AsyncParsableCommand {
@@ -69,51 +68,44 @@ struct Backup: AsyncParsableCommand {
 private final class NewFile {
     private let path: String
     private let draft: String
-    private let descriptor: Int32
+    private let file: UserFile
     private(set) var byteCount = 0
 
     init(_ path: String) throws(Failure) {
         self.path = path
         draft = "\(path).new-\(getpid())"
-        // The copy contains what all clients submitted, so only its owner may read it, as with the
-        // store.
-        descriptor = unsafe open(draft, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Self.failed(path, errno) }
+        do throws(UserFile.Problem) {
+            // The copy contains what all clients submitted, so only its owner may read it, as with
+            // the store.
+            file = try UserFile(creating: draft, mode: 0o600)
+        } catch {
+            throw Self.failed(path, error)
+        }
     }
 
     func write(_ bytes: [UInt8]) throws(Failure) {
-        var written = 0
-        while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes { bytes in
-                unsafe Glibc.write(
-                    descriptor,
-                    bytes.baseAddress?.advanced(by: written),
-                    bytes.count - written
-                )
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw Self.failed(path, errno) }
-            written += count
+        do throws(UserFile.Problem) {
+            try file.write(bytes)
+        } catch {
+            throw Self.failed(path, error)
         }
         byteCount += bytes.count
     }
 
     func publish() throws(Failure) {
-        guard fsync(descriptor) == 0 else { throw Self.failed(path, errno) }
-        guard unsafe link(draft, path) == 0 else {
-            throw errno == EEXIST ? Backup.exists(path) : Self.failed(path, errno)
+        do throws(UserFile.Problem) {
+            try file.sync()
+            try UserFile.link(draft, as: path)
+        } catch {
+            throw error.isExistingFile ? Backup.exists(path) : Self.failed(path, error)
         }
         abandon()
     }
 
-    /// Closes the file. If it has its final name already, it keeps it.
-    func abandon() {
-        close(descriptor)
-        _ = unsafe unlink(draft)
-    }
+    /// Removes the draft. If the file has its final name already, it keeps it.
+    func abandon() { UserFile.remove(draft) }
 
-    private static func failed(_ path: String, _ code: Int32) -> Failure {
-        let why = SystemWords.text(of: code)
-        return Failure(ExitStatus.failed, "“\(path)” cannot be written: \(why).")
+    private static func failed(_ path: String, _ problem: UserFile.Problem) -> Failure {
+        Failure(ExitStatus.failed, "“\(path)” cannot be written: \(problem).")
     }
 }

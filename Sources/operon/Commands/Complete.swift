@@ -87,9 +87,11 @@ struct Complete: AsyncParsableCommand {
         let bytes =
             value == "-"
             ? try UserFile.readStandardInput(bytesMax: Limits().payloadBytes) : Array(value.utf8)
-        guard JSONCheck.isJSON(bytes) else {
-            let example = "text needs quotation marks, as in --value '\"yes\"'"
-            throw Failure(ExitStatus.usage, "The output is not JSON: \(example).")
+        do throws(JSONCheck.Malformed) {
+            try JSONCheck.check(bytes)
+        } catch {
+            let example = "Text needs quotation marks, as in --value '\"yes\"'."
+            throw Failure(ExitStatus.usage, "The output is not JSON: \(error). \(example)")
         }
         return .succeeded(Payload(bytes: bytes))
     }
