@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Glibc
 import OperonModel
 import OperonPorts
 import OperonSQLite
@@ -130,7 +131,8 @@ struct StoreBenchmark: AsyncParsableCommand {
     }
 
     private var fileBytes: Int {
-        Int(((try? FileManager.default.attributesOfItem(atPath: path)[.size]) as? UInt64) ?? 0)
+        var facts = stat()
+        return unsafe stat(path, &facts) == 0 ? Int(facts.st_size) : 0
     }
 
     private func say(_ name: String, _ values: KeyValuePairs<String, Double>) {

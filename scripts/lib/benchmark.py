@@ -406,10 +406,11 @@ def core(setup):
         [runs[large]["bytesPerOperation"]],
         at_most=400,
     )
-    queues = [queue_costs(setup) for _ in range(setup.choose(3, 1))]
+    # On a busy machine one pair says little. Without the order between events it is over 30.
+    queues = [queue_costs(setup) for _ in range(3)]
     setup.report(
         "core, 10,000 queues with work against one", "x", [many / one for one, many in queues],
-        at_most=setup.choose(1.2, 2),
+        at_most=setup.choose(1.2, 3),
     )
     demands = [demand_costs(setup, large) for _ in range(setup.choose(3, 1))]
     setup.report(
