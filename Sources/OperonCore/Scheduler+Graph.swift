@@ -244,7 +244,7 @@ extension Scheduler {
         let wasEnqueued = leaveLists(operation)
         let indices = operation.index..<operation.index + 1
         let only = OperationRange(graph: operation.graph, indices: indices)
-        countFinished(only, outcome.kind)
+        moveToFinished(only, outcome.kind)
         if outcome.kind != .succeeded {
             graphs[operation.graph].outcomes[operation.index] = outcome
         }
@@ -268,7 +268,7 @@ extension Scheduler {
             let wasEnqueued = leaveLists(operation)
             if wasEnqueued, graphs.rule(of: operation).hasKeys { enqueued.append(operation) }
         }
-        countFinished(operations, outcome.kind)
+        moveToFinished(operations, outcome.kind)
         graphs[operations.graph].outcomes.set(operations.indices, to: outcome)
         effects.finished(operations, outcome)
         if graphs[operations.graph].unfinished == 0 {
@@ -293,9 +293,8 @@ extension Scheduler {
         return wasEnqueued
     }
 
-    /// Counts operations of one queue among the finished ones. The counts change once for all of
-    /// them.
-    private mutating func countFinished(_ operations: OperationRange, _ outcome: OutcomeKind) {
+    /// Moves operations of one queue to the finished ones. The counts change once for all of them.
+    private mutating func moveToFinished(_ operations: OperationRange, _ outcome: OutcomeKind) {
         guard let first = operations.first else { return }
         graphs[first.graph].finish(operations.indices, outcome)
         queues[graphs.queue(of: first)].unfinished -= operations.count

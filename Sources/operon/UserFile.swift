@@ -159,7 +159,7 @@ final class UserFile: Sendable {
     static func remove(_ path: String) { _ = unsafe unlink(path) }
 
     /// Writes a whole file. Another file of this name is replaced when the new one is complete.
-    /// What is no file, such as a terminal, and what a link leads to, is written to.
+    /// A terminal, a pipe and the file that a link leads to are written to in place.
     static func write(_ bytes: [UInt8], to path: String) throws(Problem) {
         var facts = stat()
         let isOther = unsafe lstat(path, &facts) == 0 && facts.st_mode & S_IFMT != S_IFREG
