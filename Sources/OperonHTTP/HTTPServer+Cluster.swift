@@ -94,7 +94,11 @@ extension HTTPServer {
                 }
                 after = UInt64(number)
             }
-            var query = EventQuery(after: after, graph: call.query["graph"])
+            let graph = call.query["graph"]
+            guard graph?.isEmpty != true else {
+                throw Failure.invalid("graph", "is the name or the number of a graph")
+            }
+            var query = EventQuery(after: after, graph: graph)
             query.kinds = try call.kinds
             let batches = try await call.client.events(query)
             return .stream { writer in

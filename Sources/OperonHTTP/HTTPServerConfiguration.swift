@@ -99,14 +99,16 @@ package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The default: this machine and the standard port of a coordinator, `127.0.0.1:7350`.
     package static let standard = HTTPAddress(host: "127.0.0.1", port: 7350)
 
-    /// Reads `HOST:PORT`, `HOST`, `:PORT` (this machine) or `[IPv6]:PORT`.
+    /// Reads `HOST:PORT`, `HOST`, `PORT` or `:PORT` (this machine) or `[IPv6]:PORT`.
     /// - Throws: a sentence that says what the text should be.
     package init(_ text: String) throws(HTTPServerError) {
         let problem = HTTPServerError(
             .invalid,
             "“\(text)” is not an address to listen on: use HOST:PORT, such as 127.0.0.1:7350."
         )
-        var rest = text[...]
+        // No machine has a number as its name.
+        let isPort = !text.isEmpty && text.allSatisfy(\.isNumber)
+        var rest = (isPort ? ":" + text : text)[...]
         var host = HTTPAddress.standard.host
         if rest.first == "[" {
             guard let end = rest.firstIndex(of: "]") else { throw problem }
