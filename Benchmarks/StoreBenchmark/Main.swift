@@ -107,7 +107,7 @@ struct StoreBenchmark: AsyncParsableCommand {
                         operation: id,
                         attempt: attempt,
                         output: Payload(bytes: [UInt8](repeating: 0x62, count: output)),
-                        logTail: [],
+                        log: .empty,
                         startedAt: nil,
                         endedAt: now
                     )

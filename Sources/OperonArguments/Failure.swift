@@ -34,6 +34,8 @@ package enum ExitStatus {
     /// Another process holds a resource that only one process may hold: a prefix, a state
     /// directory.
     package static let held: Int32 = 8
+    /// Output was lost. EX_IOERR in sysexits.h.
+    package static let outputLost: Int32 = 74
     package static let interrupted: Int32 = 130
     package static let terminated: Int32 = 143
 

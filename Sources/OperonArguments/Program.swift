@@ -7,26 +7,27 @@ import OperonTerminal
 /// every error into a message and an exit code.
 package enum Program<Command: ParsableCommand> {
     /// `name` is printed before every error message; `nil`: the message stands alone. `check`
-    /// inspects the arguments before they are parsed. `usageStatus` is the exit code for arguments
-    /// that cannot be parsed.
+    /// inspects the arguments before they are parsed. `rewrite` changes them before that.
+    /// `usageStatus` is the exit code for arguments that cannot be parsed.
     package static func run(
         name: String? = nil,
+        rewrite: ([String]) -> [String] = { $0 },
         usageStatus: ([String]) -> Int32 = { _ in ExitStatus.usage },
         check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
     ) async {
         // Must come before any thread or process is started.
         Environment.conceal()
         OwnProcess.raiseDescriptors()
-        let arguments = Array(CommandLine.arguments.dropFirst())
+        let arguments = rewrite(Array(CommandLine.arguments.dropFirst()))
         do {
             try check(arguments)
-            var command = try Command.parseAsRoot()
+            var command = try Command.parseAsRoot(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
                 try command.run()
             }
-            endIfUnwritten(name)
+            LostOutput.endIfLost(name)
         } catch let failure as Failure {
             end(failure.code, name, failure.message)
         } catch let error as PortError {
@@ -38,17 +39,11 @@ package enum Program<Command: ParsableCommand> {
         } catch let error as WorkerOfferError {
             end(ExitStatus.usage, name, error.message)
         } catch let code as ExitCode {
-            if code.isSuccess { endIfUnwritten(name) }
+            LostOutput.endIfLost(name, code.rawValue)
             Command.exit(withError: code)
         } catch {
             end(for: error, usageStatus(arguments))
         }
-    }
-
-    /// Incomplete output, as when the disk of a redirected file is full, is a failure.
-    private static func endIfUnwritten(_ name: String?) {
-        guard let failure = FileOutput.standardOutput.failure else { return }
-        end(ExitStatus.failed, name, "standard output cannot be written: \(failure)")
     }
 
     private static func end(_ code: Int32, _ name: String?, _ message: String) -> Never {
@@ -65,17 +60,35 @@ package enum Program<Command: ParsableCommand> {
         let isHelp = Command.exitCode(for: error).isSuccess
         let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
         if !message.isEmpty { output.print(message) }
-        if isHelp { endIfUnwritten(nil) }
+        if isHelp { LostOutput.endIfLost() }
         Command.exit(withError: ExitCode(isHelp ? ExitStatus.success : usageStatus))
+    }
+}
+
+/// Standard output that takes nothing any more.
+package enum LostOutput {
+    /// Ends the program if a part of its standard output was lost: quietly like SIGPIPE if its
+    /// reader has gone away, with an error if the disk is full. `name` is printed before the error.
+    /// A program that has failed anyway keeps its exit code.
+    package static func endIfLost(_ name: String? = nil, _ code: Int32 = ExitStatus.success) {
+        if FileOutput.standardOutput.isClosed { OwnProcess.endAsUnread() }
+        guard let failure = FileOutput.standardOutput.failure else { return }
+        LineQueue.flushKept()
+        let begin = name.map { "\($0): " } ?? ""
+        FileOutput.standardError.print("\(begin)standard output cannot be written: \(failure)")
+        OwnProcess.end(code == ExitStatus.success ? ExitStatus.outputLost : code)
     }
 }
 
 /// Hides passwords in messages.
 package enum Mask {
-    /// The text with `***` in place of the password of every URL in it.
+    /// The text with `***` in place of the password of every URL in it, but for that of our own
+    /// examples.
     package static func passwords(in text: String) -> String {
         // Matches up to the last “@” of the word, because a password that was not encoded may
         // contain one.
-        text.replacing(/(:\/\/[^:@\/\s]*):[^\s]*@/) { "\($0.1):***@" }
+        text.replacing(/(:\/\/[^:@\/\s]*):[^\s]*@/) { match in
+            match.0 == "://user:password@" ? String(match.0) : "\(match.1):***@"
+        }
     }
 }

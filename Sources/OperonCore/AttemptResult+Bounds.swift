@@ -18,12 +18,8 @@ extension AttemptResult {
             let why = "the type of its output has \(output.contentType.utf8.count) bytes"
             result.giveUpOutput(because: .undecodable(why))
         }
-        if logTail.count > limits.logBytes {
-            let dropped = UInt64(logTail.count - limits.logBytes)
-            let (sum, overflow) = logBytesDropped.addingReportingOverflow(dropped)
-            result.logBytesDropped = overflow ? .max : sum
-            result.logTail = Array(logTail.suffix(limits.logBytes))
-        }
+        result.log = log.bounded(to: limits.logBytes)
+        result.log.missing = min(result.log.missing, KeptLog.missingMax)
         switch result.end {
         case .failed(let error): result.end = .failed(error.bounded(by: limits))
         case .notYet(let pause):

@@ -232,7 +232,7 @@ extension WorkerEvent {
         if case .read(_, let request) = self { return fixed + request.name.utf8.count }
         guard case .finished(_, let result) = self else { return fixed }
         var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
-        bytes += result.logTail.count
+        bytes += result.log.count
         if case .failed(let error) = result.end { bytes += error.byteCount }
         return bytes
     }

@@ -62,6 +62,24 @@ extension Scheduler {
         }
     }
 
+    /// The operations of a graph that have run longest, the longest first. Looks at all attempts in
+    /// flight.
+    package func longestRunning(
+        in graph: GraphID,
+        limit: Int
+    ) -> [(operation: OperationID, startedAt: Timestamp)] {
+        var longest: [(operation: OperationID, startedAt: Timestamp)] = []
+        for attempt in attempts.all where attempt.operation.graph == graph {
+            guard attempt.hasStarted, let start = attempt.startedAt else { continue }
+            let key = (start, attempt.operation)
+            let place = longest.firstIndex { key < ($0.startedAt, $0.operation) } ?? longest.count
+            guard place < limit else { continue }
+            longest.insert((attempt.operation, start), at: place)
+            if longest.count > limit { longest.removeLast() }
+        }
+        return longest
+    }
+
     package func unfinishedCount(of graph: GraphID) -> Int {
         graphs[graph].unfinished
     }
@@ -339,4 +357,10 @@ package struct OperationProgress: Hashable, Sendable {
     package let state: OperationState
     package let outcome: Outcome?
     package let isUpToDate: Bool
+
+    package init(state: OperationState, outcome: Outcome?, isUpToDate: Bool) {
+        self.state = state
+        self.outcome = outcome
+        self.isUpToDate = isUpToDate
+    }
 }

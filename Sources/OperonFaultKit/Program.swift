@@ -38,9 +38,12 @@ package final class Program: Sendable {
     private let ending = Latch<End>()
     /// The end of a pipe that nobody reads.
     private let unread: Int32?
+    /// Where somebody types; only with a terminal.
+    private let keyboard: Int32?
 
     deinit {
         if let unread { close(unread) }
+        if let keyboard { close(keyboard) }
     }
 
     package init(
@@ -61,6 +64,7 @@ package final class Program: Sendable {
             let full = open("/dev/full", O_WRONLY | O_CLOEXEC)
             ends = ([input, full, errorWriter], [(errorReader, errors)])
             output.end()
+            keyboard = nil
         case .unreadErrors:
             let (outputReader, outputWriter) = try Self.pipe()
             let (errorReader, errorWriter) = try Self.pipe()
@@ -69,8 +73,10 @@ package final class Program: Sendable {
             let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
             ends = ([input, outputWriter, errorWriter], [(outputReader, output)])
             errors.end()
+            keyboard = nil
         case .pipes:
             unread = nil
+            keyboard = nil
             let (outputReader, outputWriter) = try Self.pipe()
             let (errorReader, errorWriter) = try Self.pipe()
             let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -80,6 +86,7 @@ package final class Program: Sendable {
         case .terminal(let columns, let rows):
             unread = nil
             let (screen, side) = try Self.terminal(columns: columns, rows: rows)
+            keyboard = fcntl(screen, F_DUPFD_CLOEXEC, 0)
             ends = ([side, side, side], [(screen, output)])
             errors.end()
         }
@@ -114,6 +121,15 @@ package final class Program: Sendable {
             // A process that stops tells nobody but its parent's thread, which waits for its end.
             try await Task.sleep(for: .milliseconds(1))
         }
+    }
+
+    /// Types on its terminal.
+    package func type(_ text: String) throws {
+        let bytes = Array(text.utf8)
+        let count = keyboard.map { keyboard in
+            bytes.withUnsafeBytes { write(keyboard, $0.baseAddress, $0.count) }
+        }
+        guard count == bytes.count else { throw CommandFailure("nobody can type to \(name)") }
     }
 
     package var hasEnded: Bool { ending.value != nil }

@@ -18,7 +18,19 @@ extension HTTPCoordinatorClient {
         try await send(addition, Ask(.POST, "graphs", graph, "operations"))
     }
 
-    private func send(_ submission: Submission, _ ask: Ask) async throws(ClientError) -> GraphView {
+    package func resubmit(
+        _ submission: Submission,
+        of graph: String,
+        isDryRun: Bool
+    ) async throws(ClientError) -> ContinuationView {
+        let ask = Ask(.POST, "graphs", graph, "resubmit")
+        return try await send(submission, ask.with("dryRun", isDryRun ? true : nil))
+    }
+
+    private func send<Answer: Decodable>(
+        _ submission: Submission,
+        _ ask: Ask
+    ) async throws(ClientError) -> Answer {
         var ask = ask.within(configuration.submitTime)
         // Check here, with the same error as the coordinator's: a file cannot even hold such a
         // graph.
@@ -98,10 +110,6 @@ extension HTTPCoordinatorClient {
         guard response.status != .noContent else { return nil }
         let type = response.headers.first(name: "Content-Type") ?? "application/octet-stream"
         return Payload(contentType: type, bytes: bytes)
-    }
-
-    package func log(of operation: OperationSelector) async throws(ClientError) -> [LogView] {
-        try await value(Ask(.GET, operation, "log"), LogsBody.self).logs
     }
 
     package func cancel(

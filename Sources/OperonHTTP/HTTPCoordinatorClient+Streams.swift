@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -57,24 +58,35 @@ extension HTTPCoordinatorClient {
         }
     }
 
-    package func followLog(
-        of operation: OperationSelector
+    package func log(
+        of selector: LogSelector,
+        _ query: LogQuery
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
+        let position = NIOLockedValueBox(LogPosition())
         let reader = StreamReader(self, lastID: nil) { _ in
-            Ask(.GET, operation, "log").with("follow", true)
+            let ask =
+                switch selector {
+                case .operation(let operation): Ask(.GET, operation, "log")
+                case .graph(let graph): Ask(.GET, "graphs", graph, "log")
+                }
+            // After a lost connection the stream begins anew. What was read is left out here.
+            let tail = position.withLockedValue { $0.isAtStart ? query.tail : nil }
+            return ask.with("follow", query.follow ? true : nil).with("tail", tail)
+                .with("since", query.since.map { TimeText($0) })
+                .with("attempt", query.attempt)
         }
         try await reader.open()
         return AsyncThrowingStream {
-            guard let event = try await reader.next() else { return nil }
-            switch event.event {
-            case "end": return nil
-            case "problem": throw try JSONBytes.decode(Problem.self, event.data).error
-            default:
-                var log = try JSONBytes.decode(LogView.self, event.data)
-                // Output may have been printed while the connection was lost.
-                if await reader.takeWasCut() { log.isTail = true }
-                return log
+            while let event = try await reader.next() {
+                switch event.event {
+                case "end": return nil
+                case "problem": throw try JSONBytes.decode(Problem.self, event.data).error
+                default:
+                    let log = try JSONBytes.decode(LogView.self, event.data)
+                    if let new = position.withLockedValue({ $0.new(in: log) }) { return new }
+                }
             }
+            return nil
         }
     }
 
@@ -149,6 +161,38 @@ extension ClientError {
     }
 }
 
+/// How far a client has read logs.
+struct LogPosition: Sendable {
+    private struct Place {
+        var number: UInt32
+        var next: UInt64
+    }
+
+    private var places: [OperationName: Place] = [:]
+
+    /// Whether nothing was read.
+    var isAtStart: Bool { places.isEmpty }
+
+    /// The part of a view that was not read before; `nil`: all of it was.
+    mutating func new(in log: LogView) -> LogView? {
+        var log = log
+        let end = log.offset &+ UInt64(log.bytes.count)
+        if let place = places[log.operation] {
+            guard log.number >= place.number else { return nil }
+            if log.number == place.number {
+                guard end > place.next else { return nil }
+                if log.offset < place.next {
+                    log.bytes.removeFirst(Int(place.next - log.offset))
+                    log.offset = place.next
+                }
+                log.missedBytes = log.offset - place.next
+            }
+        }
+        places[log.operation] = Place(number: log.number, next: end)
+        return log
+    }
+}
+
 /// Reads one stream. After a lost connection it opens the stream again at the same position.
 actor StreamReader {
     private let client: HTTPCoordinatorClient
@@ -157,7 +201,6 @@ actor StreamReader {
     private var parser = ServerSentEventParser()
     private var events: ArraySlice<ServerSentEvent> = []
     private var lastID: String?
-    private var wasCut = false
     private var generator = SystemRandomNumberGenerator()
 
     init(
@@ -213,12 +256,6 @@ actor StreamReader {
         return nil
     }
 
-    /// Whether the connection was lost since the last call.
-    func takeWasCut() -> Bool {
-        defer { wasCut = false }
-        return wasCut
-    }
-
     private func piece() async throws -> ByteBuffer? {
         guard var iterator = body else { return nil }
         defer { body = iterator }
@@ -230,7 +267,6 @@ actor StreamReader {
         let settings = client.configuration
         let start = ContinuousClock.now
         var pause = settings.pause
-        wasCut = true
         body = nil
         var cause = "the connection was cut"
         while true {

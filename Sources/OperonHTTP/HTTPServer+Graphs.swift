@@ -7,6 +7,8 @@ import OperonPorts
 // Routes for graphs and their operations.
 
 extension HTTPServer {
+    private static let logParameters = ["follow", "tail", "since", "attempt"]
+
     static let graphRoutes: [Route] = [
         Route("GET", "/v1/graphs", .read, query: ["status", "name", "after", "limit"]) { call in
             var query = GraphQuery()
@@ -41,6 +43,24 @@ extension HTTPServer {
             return .stream { writer in
                 for try await progress in updates { try await writer.send(progress) }
             }
+        },
+        Route("GET", "/v1/graphs/{graph}/log", .read, query: logParameters) { call in
+            try await call.logStream(of: .graph(call.graph), try call.logQuery)
+        },
+        Route(
+            "POST",
+            "/v1/graphs/{graph}/resubmit",
+            .operate,
+            body: .graph,
+            query: ["dryRun", "name", "parameters"]
+        ) { call in
+            let isDryRun = try call.flag("dryRun")
+            let view = try await call.client.resubmit(
+                try await call.submission(),
+                of: call.graph,
+                isDryRun: isDryRun
+            )
+            return .json(view, created: !isDryRun)
         },
         Route("POST", "/v1/graphs/{graph}/close", .operate) { call in
             .json(try await call.client.close(graph: call.graph))
@@ -105,20 +125,20 @@ extension HTTPServer {
             }
             return .bytes(ByteBuffer(bytes: output.bytes), type: output.contentType)
         },
-        Route("GET", operationPath + "/log", .read, query: ["follow"]) { call in
-            if try call.flag("follow") {
-                let stream = try await call.client.followLog(of: call.operation)
-                return .stream { writer in
-                    for try await log in stream {
-                        try await writer.send("log", log)
-                    }
-                    try await writer.send("end", [String: String]())
-                }
+        Route("GET", operationPath + "/log", .read, query: logParameters) { call in
+            let query = try call.logQuery
+            if query.follow || call.prefersStream {
+                return try await call.logStream(of: .operation(call.operation), query)
             }
-            let logs = try await call.client.log(of: call.operation)
+            let stream = try await call.client.log(of: .operation(call.operation), query)
+            let logs = try await stream.reduce(into: []) { $0.append($1) }
             guard call.prefersText else { return .json(LogsBody(logs: logs)) }
-            let text = ByteBuffer(string: PlainText.printable(logs.last?.text ?? ""))
-            return .bytes(text, type: "text/plain; charset=utf-8")
+            let last = logs.filter { $0.number == logs.last?.number }
+            let text = last.map { log in
+                (log.missedBytes > 0 ? KeptLog.gap(log.missedBytes) : "") + log.text
+            }
+            let printable = PlainText.printable(text.joined())
+            return .bytes(ByteBuffer(string: printable), type: "text/plain; charset=utf-8")
         },
         Route("POST", operationPath + "/cancel", .operate, body: .options) { call in
             .json(try await call.cancel(.operation(call.operation)))
@@ -186,6 +206,31 @@ extension Call {
             graph: names["dependencyGraph"] ?? "",
             operation: names["dependency"] ?? ""
         )
+    }
+
+    /// Which part of a log the client asks for.
+    fileprivate var logQuery: LogQuery {
+        get throws(Failure) {
+            LogQuery(
+                follow: try flag("follow"),
+                tail: try number("tail", Int.self),
+                since: try moment("since"),
+                attempt: try number("attempt", UInt32.self)
+            )
+        }
+    }
+
+    fileprivate func logStream(of selector: LogSelector, _ query: LogQuery) async throws -> Answer {
+        let stream = try await client.log(of: selector, query)
+        return .stream { writer in
+            for try await log in stream { try await writer.send("log", log) }
+            try await writer.send("end", [String: String]())
+        }
+    }
+
+    /// Whether the client asked for a stream.
+    fileprivate var prefersStream: Bool {
+        headers[.accept]?.lowercased().hasPrefix("text/event-stream") == true
     }
 
     /// Whether the client asked for text and not for JSON.

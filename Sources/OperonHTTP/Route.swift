@@ -131,6 +131,14 @@ struct Call: Sendable {
         return number
     }
 
+    func moment(_ name: String) throws(Failure) -> WallTime? {
+        guard let text = query[name] else { return nil }
+        guard let moment = DateText.moment(text) else {
+            throw .invalid(name, "“\(text)” is no RFC 3339 time")
+        }
+        return moment
+    }
+
     /// The number of entries of a page.
     func limit(_ usual: Int) throws(Failure) -> Int {
         let most = server.configuration.limits.pageEntries

@@ -4,13 +4,30 @@ package struct GraphProgressView: Hashable, Sendable, Codable {
     /// The repeated operations that have begun and not finished, or of which an element failed: the
     /// first `repeatedMax` of them, in the order of the graph.
     package var repeated: [RepeatedProgressView]
+    /// The operations that have run longest, the longest first: at most `runningMax`. `nil`: none
+    /// runs, or the coordinator is of a version that does not say it.
+    package var running: [RunningOperationView]?
 
+    /// The most running operations that are named.
+    package static let runningMax = 8
     /// The most repeated operations that are shown. More lines would fill a terminal.
     package static let repeatedMax = 8
 
     package init(graph: GraphView, repeated: [RepeatedProgressView]) {
         self.graph = graph
         self.repeated = repeated
+    }
+}
+
+/// An operation that runs.
+package struct RunningOperationView: Hashable, Sendable, Codable {
+    package var name: String
+    /// When its attempt started.
+    package var startedAt: TimeText
+
+    package init(name: String, startedAt: TimeText) {
+        self.name = name
+        self.startedAt = startedAt
     }
 }
 

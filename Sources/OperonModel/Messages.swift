@@ -206,10 +206,7 @@ package struct AttemptResult: Hashable, Sendable {
     package var startedAt: Timestamp
     package var endedAt: Timestamp
     package var output: Payload
-    /// The last bytes that the attempt printed.
-    package var logTail: [UInt8]
-    /// How many bytes the attempt printed before `logTail`.
-    package var logBytesDropped: UInt64
+    package var log: KeptLog
     /// Whether the attempt succeeded without a process, because its files were up to date.
     package var isUpToDate = false
 
@@ -218,15 +215,13 @@ package struct AttemptResult: Hashable, Sendable {
         startedAt: Timestamp,
         endedAt: Timestamp,
         output: Payload = .empty,
-        logTail: [UInt8] = [],
-        logBytesDropped: UInt64 = 0
+        log: KeptLog = .empty
     ) {
         self.end = end
         self.startedAt = startedAt
         self.endedAt = endedAt
         self.output = output
-        self.logTail = logTail
-        self.logBytesDropped = logBytesDropped
+        self.log = log
     }
 }
 
@@ -282,12 +277,22 @@ package struct LogChunk: Hashable, Sendable {
     package var stream: LogStream
     /// How many bytes of this stream came before this piece.
     package var offset: UInt64
+    /// How many bytes of both streams came before this piece; `nil`: the worker is of a version
+    /// that does not say it.
+    package var position: UInt64?
     package var bytes: [UInt8]
 
-    package init(held: HeldAttempt, stream: LogStream, offset: UInt64, bytes: [UInt8]) {
+    package init(
+        held: HeldAttempt,
+        stream: LogStream,
+        offset: UInt64,
+        position: UInt64? = nil,
+        bytes: [UInt8]
+    ) {
         self.held = held
         self.stream = stream
         self.offset = offset
+        self.position = position
         self.bytes = bytes
     }
 }

@@ -82,7 +82,7 @@ package struct StoredResult: Hashable, Sendable {
     package var attempt: AttemptID
     /// Empty: there was no output, or no operation will need it.
     package var output: Payload
-    package var logTail: [UInt8]
+    package var log: KeptLog
     /// Whether the attempt succeeded without a process, because its files were up to date.
     package var isUpToDate = false
     /// When the attempt started and ended, by the coordinator's wall clock.
@@ -93,14 +93,14 @@ package struct StoredResult: Hashable, Sendable {
         operation: OperationID,
         attempt: AttemptID,
         output: Payload,
-        logTail: [UInt8],
+        log: KeptLog,
         startedAt: WallTime?,
         endedAt: WallTime
     ) {
         self.operation = operation
         self.attempt = attempt
         self.output = output
-        self.logTail = logTail
+        self.log = log
         self.startedAt = startedAt
         self.endedAt = endedAt
     }
@@ -108,11 +108,11 @@ package struct StoredResult: Hashable, Sendable {
 
 package struct StoredLog: Hashable, Sendable {
     package var attempt: AttemptID
-    package var tail: [UInt8]
+    package var log: KeptLog
 
-    package init(attempt: AttemptID, tail: [UInt8]) {
+    package init(attempt: AttemptID, log: KeptLog) {
         self.attempt = attempt
-        self.tail = tail
+        self.log = log
     }
 }
 

@@ -12,8 +12,13 @@ package enum GraphStatus: String, Hashable, Sendable, Codable, CaseIterable {
     case cancelling
     /// Every operation has its outcome, and the graph is open for more.
     case idle
-    /// Every operation has its outcome, and the graph is closed.
+    /// Every operation has its outcome, none failed, and the graph is closed.
     case finished
+    /// Every operation has its outcome, at least one failed, and the graph is closed.
+    case failed
+
+    /// Whether nothing of the graph will run, unless somebody retries it.
+    package var isFinished: Bool { self == .finished || self == .failed }
 }
 
 /// Numbers of operations by state, and of finished operations by outcome.
@@ -217,6 +222,12 @@ package struct OperationDetail: Hashable, Sendable, Codable {
     package var timeout: Double?
     /// `QualityOfService.name`; `nil`: the default.
     package var qualityOfService: String?
+    /// `nil`: it is no command.
+    package var command: CommandDetail?
+    /// `nil`: it is not retried.
+    package var retry: RetryDetail?
+    /// The operation's own input, if it is text; of a long one the beginning.
+    package var input: String?
     package var dependencies: [DependencyView] = []
     package var dependents: [OperationName] = []
     /// How many more dependents there are than those listed.
@@ -560,25 +571,5 @@ package struct QueuePage: Hashable, Sendable, Codable {
     package init(operations: [OperationView], next: String?) {
         self.operations = operations
         self.next = next
-    }
-}
-
-/// What an operation printed.
-package struct LogView: Hashable, Sendable, Codable {
-    package var operation: OperationName
-    package var attempt: String
-    /// The last bytes of the log; bytes that are not UTF-8 are replaced.
-    package var text: String
-    /// Whether earlier bytes may be missing, because only the last ones are kept.
-    package var isTail: Bool
-    /// How many bytes directly before `text` are missing, because the client that follows the log
-    /// read too slowly; `nil`: none.
-    package var missedBytes: UInt64?
-
-    package init(operation: OperationName, attempt: String, text: String, isTail: Bool) {
-        self.operation = operation
-        self.attempt = attempt
-        self.text = text
-        self.isTail = isTail
     }
 }

@@ -10,6 +10,15 @@ package protocol CoordinatorClient: Sendable {
     /// Adds operations to an open graph. Their dependencies may name operations that the graph
     /// already has. The answer contains the number of the first added operation.
     func add(_ addition: Submission, to graph: String) async throws(ClientError) -> GraphView
+    /// Submits an edited form of a finished graph: what succeeded in that graph and is the same
+    /// stays, everything else runs.
+    ///
+    /// - Parameter isDryRun: Whether it is only asked what would happen.
+    func resubmit(
+        _ submission: Submission,
+        of graph: String,
+        isDryRun: Bool
+    ) async throws(ClientError) -> ContinuationView
     /// Closes an open graph: it accepts no more operations from clients.
     func close(graph: String) async throws(ClientError) -> GraphView
 
@@ -32,11 +41,12 @@ package protocol CoordinatorClient: Sendable {
     func input(of operation: OperationSelector) async throws(ClientError) -> Payload?
     /// `nil` if the operation left no output.
     func output(of operation: OperationSelector) async throws(ClientError) -> Payload?
-    /// One entry for each attempt whose log is stored, the last attempt last.
-    func log(of operation: OperationSelector) async throws(ClientError) -> [LogView]
-    /// Everything that the operation's attempts print from now on, until it is finished.
-    func followLog(
-        of operation: OperationSelector
+    /// What operations have printed, and if the query follows, what they print later. Attempts of
+    /// an operation are in order; each byte comes once, or is counted as missing. What attempts in
+    /// flight print is shown before it is stored.
+    func log(
+        of selector: LogSelector,
+        _ query: LogQuery
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error>
 
     func cancel(

@@ -36,8 +36,11 @@ package protocol OperationStore: Sendable {
     /// The output of a finished operation, if it is still stored.
     func output(of operation: OperationID) async throws -> Payload?
 
-    /// The end of what each attempt of an operation printed, the last attempt last.
+    /// What is kept of what each attempt of an operation printed, the last attempt last.
     func log(of operation: OperationID) async throws -> [StoredLog]
+
+    /// The operations of a graph of which a log is kept, in order.
+    func loggedOperations(of graph: GraphID) async throws -> [UInt32]
 
     /// All attempts of an operation in order, the first one first.
     func attempts(of operation: OperationID) async throws -> [StoredAttempt]

@@ -493,9 +493,9 @@ extension StoreChanges {
         } else if hadOutput {
             outputs[id] = .some(nil)
         }
-        if !result.logTail.isEmpty {
-            let tail = Array(result.logTail.suffix(limits.logBytes))
-            logs.append(Log(operation: id, log: StoredLog(attempt: result.attempt, tail: tail)))
+        if !result.log.isEmpty {
+            let log = result.log.bounded(to: limits.logBytes)
+            logs.append(Log(operation: id, log: StoredLog(attempt: result.attempt, log: log)))
         }
     }
 
@@ -505,7 +505,7 @@ extension StoreChanges {
             let old = (rows.logSizes[new.operation] ?? []).filter { old in
                 old.attempt != new.log.attempt
             }
-            var bytes = old.reduce(new.log.tail.count) { $0 + $1.bytes }
+            var bytes = old.reduce(new.log.log.count) { $0 + $1.bytes }
             for entry in old where bytes > limits.logBytes {
                 droppedLogs.append((new.operation, entry.attempt))
                 bytes -= entry.bytes

@@ -19,7 +19,7 @@ package struct StoreImage: Sendable {
             // Sums: the order of the dictionaries does not matter.
             contents.reduce(0) { $0 + $1.body.count }
                 + outputs.values.reduce(0) { $0 + $1.bytes.count }
-                + logs.values.reduce(0) { $0 + $1.reduce(0) { $0 + $1.tail.count } }
+                + logs.values.reduce(0) { $0 + $1.reduce(0) { $0 + $1.log.count } }
         }
     }
 
@@ -326,6 +326,10 @@ extension StoreImage {
         graphs[operation.graph]?.logs[operation.index] ?? []
     }
 
+    package func loggedOperations(of graph: GraphID) -> [UInt32] {
+        graphs[graph]?.logs.filter { !$1.isEmpty }.keys.sorted() ?? []
+    }
+
     package func attempts(of operation: OperationID) -> [StoredAttempt] {
         graphs[operation.graph]?.attempts[operation.index] ?? []
     }
@@ -387,7 +391,7 @@ extension StoreImage: StoreLookup {
     package func hasTrigger(_ id: TriggerID) -> Bool { triggers[id] != nil }
 
     package func logSizes(of operation: OperationID) -> [(attempt: AttemptID, bytes: Int)] {
-        log(of: operation).map { ($0.attempt, $0.tail.count) }
+        log(of: operation).map { ($0.attempt, $0.log.count) }
     }
 
     package var firstEvent: UInt64 { kept.first?.sequence ?? lastEvent + 1 }

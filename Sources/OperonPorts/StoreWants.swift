@@ -34,7 +34,7 @@ package struct StoreWants: Sendable {
         for result in batch.results {
             add(result.operation)
             attempts.append((result.attempt, result.operation))
-            if !result.logTail.isEmpty { logs.append(result.operation) }
+            if !result.log.isEmpty { logs.append(result.operation) }
         }
     }
 

@@ -129,7 +129,7 @@ extension JournalBytes {
             add(result.operation)
             add(result.attempt)
             let flags: [Bool] = [
-                !result.output.isEmpty, !result.logTail.isEmpty, result.isUpToDate,
+                !result.output.isEmpty, !result.log.isEmpty, result.isUpToDate,
                 result.startedAt != nil,
             ]
             add(flags.enumerated().reduce(0) { $0 | ($1.element ? 1 << UInt64($1.offset) : 0) })
@@ -324,7 +324,7 @@ extension JournalBytes {
                 operation: operation,
                 attempt: attempt,
                 output: flags & 1 != 0 ? Payload(bytes: [0]) : .empty,
-                logTail: flags & 2 != 0 ? [0] : [],
+                log: KeptLog(tail: flags & 2 != 0 ? [0] : []),
                 startedAt: start,
                 endedAt: try time()
             )

@@ -136,6 +136,10 @@ package final class SQLiteStore: OperationStore, Leadership {
         try await perform { try $0.read { try $0.log(of: operation) } }
     }
 
+    package func loggedOperations(of graph: GraphID) async throws -> [UInt32] {
+        try await perform { try $0.read { try $0.loggedOperations(of: graph) } }
+    }
+
     package func attempts(of operation: OperationID) async throws -> [StoredAttempt] {
         try await perform { try $0.read { try $0.attempts(of: operation) } }
     }

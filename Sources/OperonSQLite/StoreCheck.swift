@@ -23,12 +23,10 @@ extension StoreTables {
             try row.readSum()
             return id
         }
-        problems += try tally("logs", by: "operation", "SELECT * FROM logs") { row in
-            let id = OperationID(key: try row.readInteger())
-            _ = try row.readAttemptID()
-            _ = try row.readBytes()
-            try row.readSum()
-            return id
+        for (table, isWhole) in [("logs", true), ("cut_logs", false)] {
+            problems += try tally(table, by: "operation", "SELECT * FROM \(table)") { row in
+                try row.readLog(isWhole: isWhole).operation
+            }
         }
         problems += try journalProblems()
         return problems

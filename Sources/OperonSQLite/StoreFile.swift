@@ -242,7 +242,7 @@ final class StoreFile {
         case SQLITE_FULL:
             return StoreError(
                 .full,
-                "No space is left for the store “\(path)”: nothing new starts until there is."
+                "The disk that holds “\(path)” is full: nothing new starts until there is room."
             )
         case SQLITE_BUSY, SQLITE_LOCKED:
             guard isOpening else {

@@ -86,8 +86,13 @@ extension StoreTables: StoreLookup {
 
     func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)] {
         let select = try statement(
-            "SELECT epoch, number, length(tail) FROM logs WHERE operation = ? ORDER BY 1, 2"
+            """
+            SELECT epoch, number, length(tail) FROM logs WHERE operation = ?
+            UNION ALL SELECT epoch, number, length(head) + length(tail) FROM cut_logs
+            WHERE operation = ? ORDER BY 1, 2
+            """
         )
+        try select.bind(operation.key)
         try select.bind(operation.key)
         defer { select.reset() }
         var sizes: [(AttemptID, Int)] = []
@@ -118,20 +123,36 @@ extension StoreTables: StoreLookup {
     }
 
     func log(of operation: OperationID) throws -> [StoredLog] {
-        let select = try statement(
-            "SELECT * FROM logs WHERE operation = ? ORDER BY epoch, number"
-        )
-        try select.bind(operation.key)
-        defer { select.reset() }
+        guard isKept(operation) else { return [] }
         var logs: [StoredLog] = []
-        while try isKept(operation) && select.step() {
-            _ = try select.readInteger()
-            logs.append(
-                StoredLog(attempt: try select.readAttemptID(), tail: try select.readBytes())
-            )
-            try select.readSum()
+        for (table, isWhole) in [("logs", true), ("cut_logs", false)] {
+            let select = try statement("SELECT * FROM \(table) WHERE operation = ?")
+            try select.bind(operation.key)
+            defer { select.reset() }
+            while try select.step() { logs.append(try select.readLog(isWhole: isWhole).log) }
         }
-        return logs
+        return logs.sorted { $0.attempt < $1.attempt }
+    }
+
+    /// Operations of a graph of which a log is kept, in order.
+    func loggedOperations(of graph: GraphID) throws -> [UInt32] {
+        let first = OperationID(graph: graph, index: 0)
+        let end = OperationID(graph: graph, index: .max)
+        guard isKept(first) else { return [] }
+        let select = try statement(
+            """
+            SELECT operation FROM logs WHERE operation >= ? AND operation <= ?
+            UNION SELECT operation FROM cut_logs WHERE operation >= ? AND operation <= ?
+            ORDER BY 1
+            """
+        )
+        for id in [first, end, first, end] { try select.bind(id.key) }
+        defer { select.reset() }
+        var operations: [UInt32] = []
+        while try select.step() {
+            operations.append(OperationID(key: try select.readInteger()).index)
+        }
+        return operations
     }
 
     func attempts(of operation: OperationID) throws -> [StoredAttempt] {
@@ -283,6 +304,20 @@ extension PreparedStatement {
     func readAttemptID() throws -> AttemptID {
         let epoch = Epoch(rawValue: try readNumber())
         return AttemptID(epoch: epoch, number: UInt64(bitPattern: try readInteger()))
+    }
+
+    /// A row of `logs`, or one of `cut_logs`.
+    func readLog(isWhole: Bool) throws -> (operation: OperationID, log: StoredLog) {
+        let operation = OperationID(key: try readInteger())
+        let attempt = try readAttemptID()
+        var log = KeptLog.empty
+        if !isWhole {
+            log.head = try readBytes()
+            log.missing = UInt64(bitPattern: try readInteger())
+        }
+        log.tail = try readBytes()
+        try readSum()
+        return (operation, StoredLog(attempt: attempt, log: log))
     }
 
     func readGraph() throws -> GraphRow {

@@ -11,6 +11,7 @@ enum StoreSchema {
     /// Never change a released step; add another one.
     private static let steps: [String] = [
         first, keys, workers, rates, triggers, journal, noEvents, ranges,
+        cutLogs,
     ]
     /// The index of the step that makes the journal.
     private static let journalStep = 5
@@ -63,6 +64,20 @@ enum StoreSchema {
           first_event INTEGER NOT NULL, -- the oldest event that was not dropped
           sum INTEGER NOT NULL
         ) STRICT;
+        """
+
+    /// Logs of which a part between their first and their last bytes was not kept.
+    private static let cutLogs = """
+        CREATE TABLE cut_logs (
+          operation INTEGER NOT NULL,
+          epoch INTEGER NOT NULL,
+          number INTEGER NOT NULL,
+          head BLOB NOT NULL,
+          missing INTEGER NOT NULL, -- unsigned: bytes between head and tail
+          tail BLOB NOT NULL,
+          sum INTEGER NOT NULL,
+          PRIMARY KEY (operation, epoch, number)
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// The events are in the journal.

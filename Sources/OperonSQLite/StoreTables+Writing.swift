@@ -192,10 +192,20 @@ extension StoreTables {
     }
 
     private func write(_ entry: StoreChanges.Log) throws {
-        let insert = try statement("INSERT OR REPLACE INTO logs VALUES (?,?,?,?,?)")
+        let log = entry.log.log
+        let isWhole = log.head.isEmpty && log.missing == 0
+        let insert = try statement(
+            isWhole
+                ? "INSERT OR REPLACE INTO logs VALUES (?,?,?,?,?)"
+                : "INSERT OR REPLACE INTO cut_logs VALUES (?,?,?,?,?,?,?)"
+        )
         try insert.bind(entry.operation.key)
         try insert.bind(entry.log.attempt)
-        try insert.bind(entry.log.tail)
+        if !isWhole {
+            try insert.bind(log.head)
+            try insert.bind(Int64(bitPattern: log.missing))
+        }
+        try insert.bind(log.tail)
         try insert.bindSum()
         try insert.execute()
     }
@@ -206,12 +216,14 @@ extension StoreTables {
             if let output = changes.outputs[id] { try write(output, of: id) }
         }
         for (id, attempt) in changes.droppedLogs {
-            let delete = try statement(
-                "DELETE FROM logs WHERE operation = ? AND epoch = ? AND number = ?"
-            )
-            try delete.bind(id.key)
-            try delete.bind(attempt)
-            try delete.execute()
+            for table in ["logs", "cut_logs"] {
+                let delete = try statement(
+                    "DELETE FROM \(table) WHERE operation = ? AND epoch = ? AND number = ?"
+                )
+                try delete.bind(id.key)
+                try delete.bind(attempt)
+                try delete.execute()
+            }
         }
         for log in changes.logs { try write(log) }
     }

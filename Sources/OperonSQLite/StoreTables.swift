@@ -406,7 +406,7 @@ final class StoreTables {
             let high = OperationID(graph: id, index: end).key
             for (table, key) in [
                 ("operations", "id"), ("attempts", "operation"), ("outputs", "operation"),
-                ("logs", "operation"),
+                ("logs", "operation"), ("cut_logs", "operation"),
             ] {
                 try run("DELETE FROM \(table) WHERE \(key) >= ? AND \(key) < ?", low, high)
             }

@@ -16,6 +16,25 @@ package actor ProgressDisplay {
     private let change: StateChangeLine
     private let isQuiet: Bool
     private var isFinished = false
+    private var isPaused = false
+    private var running = RunningOperations()
+    /// How many failed operations were named above the progress.
+    private var failuresTold = 0
+    /// The same of lines about what was skipped, and about what is tried again.
+    private var skippedTold = 0
+    private var retriesTold = 0
+    /// Lines that came while somebody types.
+    private var held: [String] = []
+
+    /// The most lines that are held.
+    private static let heldMax = 1_000
+
+    /// The most failed operations that are named as they fail. The summary counts the rest.
+    private static let failuresToldMax = 20
+    /// The most attempts of which a line says that they follow.
+    private static let retriesToldMax = 100
+    /// The most lines about operations that are skipped together.
+    private static let skippedToldMax = 3
 
     /// - Parameter isQuiet: counts, but shows neither progress nor changes of state; `print` still
     ///   prints.
@@ -88,9 +107,11 @@ package actor ProgressDisplay {
         }
     }
 
-    /// Counts changes of state. Without overprinting it prints a line for each operation that
-    /// starts or ends; not for other changes, and not without `areNews`. An element of a repeated
-    /// operation has a line if it fails; otherwise there is a line for each tenth of all elements.
+    /// Counts changes of state. With overprinting it names the operations that run, and prints a
+    /// line for what fails, and for what is skipped because of it. Without overprinting it prints a
+    /// line for each operation that starts or ends; not for other changes, and not without
+    /// `areNews`. An element of a repeated operation has a line if it fails; otherwise there is a
+    /// line for each tenth of all elements.
     package func operationsMoved(
         _ moves: [Move],
         in group: Int,
@@ -100,6 +121,10 @@ package actor ProgressDisplay {
         var lines: [String] = []
         for move in moves {
             model.operationMoved(in: group, from: move.old, to: move.new, work: move.work, at: now)
+            if printer.overprints {
+                if move.new == .executing { running.started(move.name, at: now) }
+                if move.old == .executing { running.ended(move.name) }
+            }
             if let number = move.repeated {
                 repeated.operationMoved(
                     in: number,
@@ -127,21 +152,92 @@ package actor ProgressDisplay {
                 )
             )
         }
-        if printer.overprints { redraw(at: now) } else { printer.print(lines) }
+        guard printer.overprints else { return printer.print(lines) }
+        if areNews, !isQuiet { show(news(in: moves)) }
+        redraw(at: now)
+    }
+
+    /// Lines about what failed, and about what is skipped because of it.
+    private func news(in moves: [Move]) -> [String] {
+        var lines: [String] = []
+        var skipped: [(why: String, names: [String])] = []
+        for move in moves {
+            switch move.new {
+            case .failed where failuresTold < Self.failuresToldMax:
+                failuresTold += 1
+                lines.append(
+                    change.text(
+                        operation: move.name,
+                        phase: move.new,
+                        duration: move.duration,
+                        detail: move.detail
+                    )
+                )
+            case .skipped where skippedTold < Self.failuresToldMax:
+                if skipped.last?.why == move.detail {
+                    skipped[skipped.count - 1].names.append(move.name)
+                } else {
+                    skipped.append((move.detail, [move.name]))
+                }
+            default: continue
+            }
+        }
+        if !skipped.isEmpty { skippedTold += min(skipped.count, Self.skippedToldMax) }
+        for (why, names) in skipped.prefix(Self.skippedToldMax) {
+            let name = names.count == 1 ? names[0] : "\(names.count) operations"
+            lines.append(change.text(operation: name, phase: .skipped, duration: nil, detail: why))
+        }
+        let more = skipped.dropFirst(Self.skippedToldMax).reduce(0) { $0 + $1.names.count }
+        if more > 0 {
+            let name = more == 1 ? "1 more operation" : "\(more) more operations"
+            lines.append(change.text(operation: name, phase: .skipped, duration: nil))
+        }
+        return lines
+    }
+
+    /// Tells that an attempt of an operation failed and another one follows.
+    ///
+    /// - Parameter attempt: such as “attempt 2 of 3 in 4 s: exit 3”.
+    package func retried(_ name: String, _ attempt: String, in group: Int, at now: Timestamp) {
+        // What is tried for ever is not told for ever.
+        guard !isQuiet, retriesTold < Self.retriesToldMax else { return }
+        retriesTold += 1
+        let line = change.retry(
+            of: name,
+            attempt,
+            in: printer.overprints ? nil : model.groups[group]
+        )
+        print([line], at: now)
     }
 
     /// Shows counts of a group and of repeated operations, which replace those before them. It says
     /// nothing where overprinting is impossible, because it does not know what has moved.
-    package func counted(_ view: GraphProgressView, in group: Int, at now: Timestamp) {
+    ///
+    /// - Parameter wall: The date now, by which the view says when operations started.
+    package func counted(
+        _ view: GraphProgressView,
+        in group: Int,
+        at now: Timestamp,
+        _ wall: WallTime
+    ) {
         model.counted(view.graph.counts, in: group, at: now)
         repeated.counted(view.repeated, at: now)
+        let running = (view.running ?? []).prefix(GraphProgressView.runningMax).map { operation in
+            (name: operation.name, duration: max(.zero, wall - operation.startedAt.time))
+        }
+        self.running.counted(Array(running), at: now)
         redraw(at: now)
     }
 
     /// Prints lines above the progress. Untrusted text must go through `TerminalText` first.
     package func print(_ lines: [String], at now: Timestamp) {
-        printer.print(lines)
+        show(lines)
         redraw(at: now)
+    }
+
+    private func show(_ lines: [String]) {
+        guard isPaused else { return printer.print(lines) }
+        held += lines.prefix(Self.heldMax - held.count)
     }
 
     /// Redraws if a redraw is due.
@@ -150,14 +246,28 @@ package actor ProgressDisplay {
     /// Draws the final state and leaves it on the screen. Nothing is drawn after it, even if `tick`
     /// is called again.
     package func finish(at now: Timestamp) {
+        if isPaused { resume(at: now) }
         guard !isQuiet, !isFinished else { return }
         isFinished = true
         let lines = self.lines(at: now)
         printer.finish(lines: lines)
     }
 
+    /// Removes the progress from the screen, until `resume`: somebody types.
+    package func pause() {
+        isPaused = true
+        printer.clear()
+    }
+
+    package func resume(at now: Timestamp) {
+        isPaused = false
+        printer.print(held)
+        held = []
+        redraw(at: now)
+    }
+
     private func redraw(at now: Timestamp) {
-        guard !isQuiet, !isFinished else { return }
+        guard !isQuiet, !isFinished, !isPaused else { return }
         let lines = self.lines(at: now)
         printer.redraw(at: now, lines: lines)
     }
@@ -167,9 +277,11 @@ package actor ProgressDisplay {
         let repeated = repeated.groups.lazy.filter(Self.isShown)
             .prefix(GraphProgressView.repeatedMax)
         let line = self.line
+        let (running, style) = (isFinished ? RunningOperations() : running, printer.style)
         return { width in
             groups.map { line.text(for: $0, at: now, width: width) }
                 + repeated.map { line.text(for: $0, at: now, width: width) }
+                + running.lines(style, at: now, width: width)
         }
     }
 

@@ -101,10 +101,11 @@ package struct StateChangeLine: Hashable, Sendable {
         self.style = style
     }
 
-    /// For example `[3/40] succeeded count-a (1.2s)`. `detail` is the reason of the outcome; that
-    /// of a success is shown as in `[3/40] succeeded (up to date) count-a`.
+    /// For example `[3/40] succeeded count-a (1.2s)`; without a group, it begins with the phase.
+    /// `detail` is the reason of the outcome; that of a success is shown as in
+    /// `[3/40] succeeded (up to date) count-a`.
     package func text(
-        for group: ProgressGroup,
+        for group: ProgressGroup? = nil,
         operation: String,
         phase: ProgressPhase,
         duration: Duration?,
@@ -118,7 +119,7 @@ package struct StateChangeLine: Hashable, Sendable {
             case .failed: .bad
             case .cancelled, .skipped: .attention
             }
-        var line = "[\(group.finished)/\(group.total)] "
+        var line = counts(of: group)
         let reason = detail.isEmpty ? "" : style.spelled(TerminalText.line(detail))
         let isAside = phase == .succeeded && !reason.isEmpty
         line += style.tinted(isAside ? "\(phase.name) (\(reason))" : phase.name, tint) + " "
@@ -126,6 +127,20 @@ package struct StateChangeLine: Hashable, Sendable {
         if let duration { line += " (" + TimeFormat.short(duration) + ")" }
         if !isAside, !reason.isEmpty { line += ": " + reason }
         return line
+    }
+
+    private func counts(of group: ProgressGroup?) -> String {
+        group.map { "[\($0.finished)/\($0.total)] " } ?? ""
+    }
+
+    /// For example `[3/40] retry fetch: attempt 2 of 3 in 4 s: exit 3`.
+    package func retry(
+        of operation: String,
+        _ attempt: String,
+        in group: ProgressGroup?
+    ) -> String {
+        let text = style.spelled(TerminalText.line(operation + ": " + attempt))
+        return counts(of: group) + style.tinted("retry", .attention) + " " + text
     }
 
     /// For the elements of a repeated operation:

@@ -15,6 +15,8 @@ extension RunReport {
     package struct TextLimits: Hashable, Sendable {
         /// The most operations whose log is shown.
         package var failures = 5
+        /// The most further operations that are named.
+        package var failureNames = 15
         /// How many of the last lines of each log are shown.
         package var logLines = 20
         /// The most lines about why operations did not run.
@@ -41,12 +43,7 @@ extension RunReport {
         let failed = operations.filter { $0.outcome == .failed }
         var lines: [String] = []
         for operation in failed.prefix(limits.failures) {
-            var line = style.tinted("failed", .bad) + " " + shown(operation.name, style)
-            if let error = operation.error { line += ": " + shown(error.description, style) }
-            let attempts = operation.attempts.count
-            if attempts > 1 { line += " (attempt \(attempts))" }
-            lines.append(line)
-
+            lines.append(failureLine(operation, style))
             let tail = TerminalText.tail(operation.log, limit: limits.logLines)
             if tail.omitted > 0 {
                 let count = plural(tail.omitted, "line")
@@ -55,9 +52,21 @@ extension RunReport {
             }
             lines += tail.lines.map { "    " + style.spelled($0) }
         }
-        let more = failed.count - limits.failures
-        if more > 0 { lines.append(style.spelled("… and \(more) more failed")) }
+        for operation in failed.dropFirst(limits.failures).prefix(limits.failureNames) {
+            lines.append(failureLine(operation, style))
+        }
+        let more = failed.count - limits.failures - limits.failureNames
+        if more > 0 {
+            lines.append(style.spelled("… and \(more) more failed: --output json names all"))
+        }
         return lines
+    }
+
+    private func failureLine(_ operation: OperationReport, _ style: TerminalStyle) -> String {
+        var line = style.tinted("failed", .bad) + " " + shown(operation.name, style)
+        if let error = operation.error { line += ": " + shown(error.description, style) }
+        let attempts = operation.attempts.count
+        return attempts > 1 ? line + " (attempt \(attempts))" : line
     }
 
     /// One line per root: a thousand operations that are skipped because of one failure share a
@@ -123,19 +132,12 @@ extension RunReport {
         return style.tinted(shown(name, style), .strong) + ": " + what
     }
 
-    /// The lower bound follows from the graph and the slots, so the ratio shows the cost of
-    /// scheduling.
+    /// The shortest possible duration follows from the graph and the slots.
     private func timeLine(style: TerminalStyle) -> String {
-        var line = "took " + TimeFormat.short(makespan)
+        let line = "took " + TimeFormat.short(makespan)
         guard lowerBound > .zero else { return line }
-        let bound = "the shortest possible on \(plural(slots, "slot"))"
-        let shortest = TimeFormat.short(lowerBound)
-        let ratio = makespan.seconds / lowerBound.seconds
-        guard ratio.isFinite, ratio < 1e6 else { return line + "; \(bound) is \(shortest)" }
-        let hundredths = Int((ratio * 100).rounded())
-        let cents = hundredths % 100
-        line += ", \(hundredths / 100).\(cents < 10 ? "0" : "")\(cents) times \(bound)"
-        return line + " (\(shortest))"
+        let slots = plural(slots, "slot")
+        return line + "; the shortest possible on \(slots) is \(TimeFormat.short(lowerBound))"
     }
 
     private func shown(_ text: String, _ style: TerminalStyle) -> String {

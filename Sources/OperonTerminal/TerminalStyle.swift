@@ -76,6 +76,14 @@ extension TerminalStyle {
         return "\u{1B}[\(codes)m\(text)\u{1B}[0m"
     }
 
+    /// The text in one of six colours, if colours are enabled: neighbours differ.
+    func labelled(_ text: String, by number: UInt32) -> String {
+        guard hasColor, !text.isEmpty else { return text }
+        // Cyan, yellow, green, magenta, blue, and bright cyan. Red is for what failed.
+        let codes = ["36", "33", "32", "35", "34", "96"]
+        return "\u{1B}[\(codes[Int(number % 6)])m\(text)\u{1B}[0m"
+    }
+
     /// Replaces the middle of a name that is too long.
     var ellipsis: String { hasUnicode ? "…" : "..." }
 

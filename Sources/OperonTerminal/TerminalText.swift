@@ -111,7 +111,7 @@ package enum TerminalText {
 }
 
 /// The position within an escape sequence (ECMA-48).
-private enum EscapeSequence {
+enum EscapeSequence: Sendable {
     /// In plain text.
     case none
     /// After ESC.

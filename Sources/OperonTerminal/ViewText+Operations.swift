@@ -76,6 +76,24 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
+    /// `approvals`: what waits for people, the longest first.
+    package func approvals(_ operations: [OperationDetail]) -> [String] {
+        guard !operations.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "OPERATION", isFlexible: true),
+            TextTable.Column(title: "SINCE", importance: 1),
+            TextTable.Column(title: "QUESTION", isFlexible: true),
+        ])
+        for detail in operations {
+            table.add([
+                TextTable.Cell(name(detail.operation)),
+                TextTable.Cell(detail.attempts.last.map { time($0.grantedAt) } ?? ""),
+                TextTable.Cell(shown(detail.summary ?? detail.input ?? "")),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
     /// Why it ended as it did; empty if there is nothing to add.
     func detail(_ operation: OperationView) -> String {
         switch operation.outcome {
@@ -117,6 +135,12 @@ extension ViewText {
             ("kind", shown(operation.kind)),
             ("queue", shown(operation.queue)),
             ("priority", operation.priority.name),
+            ("command", detail.command.map { oneLine($0.arguments) }),
+            ("directory", detail.command?.directory.map { shown($0) }),
+            ("environment", detail.command.map { shown($0.environment.joined(separator: ", ")) }),
+            ("timeout", detail.timeout.map { TimeFormat.short(.seconds($0)) }),
+            ("retry", detail.retry.map { retry($0) }),
+            ("input", detail.input.map { shown($0) }),
             ("round", operation.round == 0 ? nil : String(operation.round + 1)),
             ("finished", operation.finishedAt.map(time)),
         ])
@@ -135,6 +159,19 @@ extension ViewText {
         }
         lines += reasons(detail.reasons)
         return lines
+    }
+
+    /// The command as a line of a shell; of a script, the beginning.
+    private func oneLine(_ arguments: [String]) -> String {
+        var line = CommandText.line(arguments)
+        if let end = line.firstIndex(of: "\n") { line = line[..<end] + " …" }
+        return shown(line)
+    }
+
+    private func retry(_ retry: RetryDetail) -> String {
+        let more = plural(retry.limit, "more attempt")
+        guard retry.delay > 0 else { return "up to \(more)" }
+        return "up to \(more), the first after \(TimeFormat.short(.seconds(retry.delay)))"
     }
 
     private func dependencies(_ dependencies: [DependencyView]) -> [String] {
@@ -245,12 +282,12 @@ extension ViewText {
 
     /// The heading above the log of one of several attempts.
     package func attemptHead(_ log: LogView) -> String {
-        style.tinted(said("attempt \(shown(log.attempt)):"), .faint)
+        style.tinted(said("attempt \(log.number):"), .faint)
     }
 
-    /// Marks the place where a part of a followed log is missing.
+    /// Marks the place where a part of a log is missing.
     package func missedLog(_ bytes: UInt64) -> String {
-        style.tinted(said("\(bytes) bytes are missing here: they were not read in time"), .faint)
+        style.tinted(said("operon: \(bytes) bytes are missing here"), .faint)
     }
 
     /// A log, or an output, line by line.

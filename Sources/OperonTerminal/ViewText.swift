@@ -3,7 +3,7 @@ package import OperonModel
 /// Formats the views of a coordinator for people: lines without line ends, in which no untrusted
 /// text can act on a terminal.
 package struct ViewText: Hashable, Sendable {
-    let style: TerminalStyle
+    package let style: TerminalStyle
     /// The columns of the terminal; `nil`: there is no terminal, and nothing is shortened.
     let width: Int?
 
@@ -108,6 +108,7 @@ package struct ViewText: Hashable, Sendable {
         case .running: .strong
         case .suspended, .cancelling: .attention
         case .idle, .finished: .faint
+        case .failed: .bad
         }
     }
 

@@ -74,6 +74,11 @@ package actor InMemoryStore: OperationStore {
         return image.log(of: operation)
     }
 
+    package func loggedOperations(of graph: GraphID) throws -> [UInt32] {
+        try checkOpen()
+        return image.loggedOperations(of: graph)
+    }
+
     package func attempts(of operation: OperationID) throws -> [StoredAttempt] {
         try checkOpen()
         return image.attempts(of: operation)

@@ -105,7 +105,7 @@ extension Simulator {
                         operation: id,
                         attempt: attempt,
                         output: isSilent ? .empty : Payload(bytes: bytes),
-                        logTail: isSilent ? [] : bytes,
+                        log: KeptLog(tail: isSilent ? [] : bytes),
                         startedAt: nil,
                         endedAt: batch.wall
                     )

@@ -27,16 +27,17 @@ package struct StoreWorkload: Sendable {
     private var attempts: UInt64 = 0
     private var triggers: TriggerWorkload
     private var time: Int64 = 1_700_000_000_000_000_000
-    private let hasRanges: Bool
+    private let isOldFormat: Bool
 
-    /// - Parameter hasRanges: Whether operations finish in ranges, which older formats do not have.
+    /// - Parameter isOldFormat: Whether it has nothing that older formats do not have: operations
+    ///   that finish in ranges, and logs of which a part is missing.
     package init(
         seed: UInt64,
         reign: Reign,
         limits: Limits = Limits(),
-        hasRanges: Bool = true
+        isOldFormat: Bool = false
     ) {
-        self.hasRanges = hasRanges
+        self.isOldFormat = isOldFormat
         generator = SeededGenerator(seed: seed)
         triggers = TriggerWorkload(seed: seed)
         image = StoreImage(reign: reign, limits: limits)
@@ -208,7 +209,7 @@ package struct StoreWorkload: Sendable {
 
     /// Operations of one graph that wait, from one of them on.
     private mutating func settleRange(in batch: inout StoreBatch) {
-        guard hasRanges else { return settleWaiting(in: &batch) }
+        guard !isOldFormat else { return settleWaiting(in: &batch) }
         guard let place = any({ $0.phase == .waiting }) else { return }
         let first = members[place].id
         var index = first.index
@@ -232,6 +233,13 @@ package struct StoreWorkload: Sendable {
         batch.records.append(.finished(members[place].id, outcome))
     }
 
+    /// A log that was kept whole, or one of which a part is missing.
+    private mutating func log() -> KeptLog {
+        let tail = bytes(upTo: 300)
+        guard !isOldFormat, generator.next() % 3 == 0 else { return KeptLog(tail: tail) }
+        return KeptLog(head: bytes(upTo: 30), missing: generator.next(), tail: tail)
+    }
+
     private mutating func leaveResult(
         of attempt: AttemptID,
         _ operation: OperationID,
@@ -244,7 +252,7 @@ package struct StoreWorkload: Sendable {
             operation: operation,
             attempt: attempt,
             output: output,
-            logTail: bytes(upTo: 300),
+            log: log(),
             startedAt: generator.next() % 2 == 0 ? start : nil,
             endedAt: WallTime(nanosecondsSince1970: time + 1)
         )

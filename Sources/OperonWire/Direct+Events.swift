@@ -42,11 +42,12 @@ extension FieldWriter {
         add(Tag.startedAt, result.startedAt.nanoseconds)
         add(Tag.endedAt, result.endedAt.nanoseconds)
         if result.output != .empty { addPayload(Tag.output, result.output) }
-        add(Tag.logTail, result.logTail)
-        add(Tag.logBytesDropped, result.logBytesDropped)
+        add(Tag.logTail, result.log.tail)
+        add(Tag.logBytesDropped, result.log.missing)
         if case .crashed = result.end { addEmptyMessage(Tag.crashed) }
         if case .notYet(let pause) = result.end { addEvenZero(Tag.notYet, pause.nanoseconds) }
         add(Tag.upToDate, result.isUpToDate)
+        add(Tag.logHead, result.log.head)
         endMessage(start)
     }
 }
@@ -120,9 +121,10 @@ extension FieldReader {
             case Tag.startedAt: result.startedAt = try moment()
             case Tag.endedAt: result.endedAt = try moment()
             case Tag.output: result.output = try payload()
-            case Tag.logTail: result.logTail = try data()
-            case Tag.logBytesDropped: result.logBytesDropped = try number()
+            case Tag.logTail: result.log.tail = try data()
+            case Tag.logBytesDropped: result.log.missing = try number()
             case Tag.upToDate: result.isUpToDate = try flag()
+            case Tag.logHead: result.log.head = try data()
             case _: throw Self.irregular
             }
         }

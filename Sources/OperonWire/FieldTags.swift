@@ -106,4 +106,5 @@ enum AttemptResultTag {
     static let crashed: UInt64 = 11 << 3 | 2
     static let notYet: UInt64 = 12 << 3
     static let upToDate: UInt64 = 13 << 3
+    static let logHead: UInt64 = 14 << 3 | 2
 }

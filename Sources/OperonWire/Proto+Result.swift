@@ -16,8 +16,9 @@ extension ProtoAttemptResult {
         startedAtNanoseconds = result.startedAt.nanoseconds
         endedAtNanoseconds = result.endedAt.nanoseconds
         if result.output != .empty { output = ProtoPayload(result.output) }
-        logTail = byteString(result.logTail)
-        logBytesDropped = result.logBytesDropped
+        logTail = byteString(result.log.tail)
+        logBytesDropped = result.log.missing
+        logHead = byteString(result.log.head)
         upToDate = result.isUpToDate
     }
 }
@@ -39,8 +40,11 @@ extension AttemptResult {
             startedAt: try Check.moment(proto.startedAtNanoseconds, "result.started_at"),
             endedAt: try Check.moment(proto.endedAtNanoseconds, "result.ended_at"),
             output: proto.hasOutput ? Payload(proto.output) : .empty,
-            logTail: [UInt8](proto.logTail),
-            logBytesDropped: proto.logBytesDropped
+            log: KeptLog(
+                head: [UInt8](proto.logHead),
+                missing: proto.logBytesDropped,
+                tail: [UInt8](proto.logTail)
+            )
         )
         isUpToDate = proto.upToDate && end == .succeeded
     }

@@ -268,6 +268,7 @@ extension ProtoLogChunk {
         case .error: stream = .error
         }
         offset = chunk.offset
+        if let place = chunk.position { position = place }
         value = byteString(chunk.bytes)
     }
 }
@@ -285,6 +286,7 @@ extension LogChunk {
             held: try HeldAttempt(proto.held, "log.held"),
             stream: stream,
             offset: proto.offset,
+            position: proto.hasPosition ? proto.position : nil,
             bytes: [UInt8](proto.value)
         )
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FoundationEssentials
 import OperonArguments
 import OperonCore
 import OperonGraphFile
@@ -7,7 +8,10 @@ import OperonTerminal
 
 /// The graph file and its format: the same for every command that takes a graph file.
 struct GraphFileArguments: ParsableArguments {
-    @Argument(help: "The graph file: YAML, JSON, JSON Lines, or WfFormat.", completion: .file())
+    @Argument(
+        help: "The graph file: YAML, JSON, JSON Lines, or WfFormat; - is standard input.",
+        completion: .file()
+    )
     var file: String
 
     @Option(
@@ -30,14 +34,22 @@ struct GraphFileArguments: ParsableArguments {
     ///
     /// - Throws: `Failure` with every problem and its position.
     func read() throws(Failure) -> GraphFile {
+        let input =
+            file == "-"
+            ? try UserFile.readStandardInput(bytesMax: Limits().graphFileBytes) : nil
         do throws(GraphFileError) {
-            let read = try GraphFile.read(
-                path: file,
-                options: GraphFileOptions(
-                    replayScale: replay,
-                    parameters: try parameters.read()
-                )
+            var options = GraphFileOptions(
+                replayScale: replay,
+                parameters: try parameters.read()
             )
+            let read: GraphFile
+            if let input {
+                options.directory = FileManager.default.currentDirectoryPath
+                options.name = "stdin"
+                read = try GraphFile.read(bytes: input, file: "standard input", options: options)
+            } else {
+                read = try GraphFile.read(path: file, options: options)
+            }
             for warning in read.warnings {
                 let line = "warning: \(TerminalText.line(warning.description))\n"
                 FileOutput.standardError.write(Array(line.utf8))

@@ -27,7 +27,8 @@ struct Operon: AsyncParsableCommand {
             CommandGroup(
                 name: "Graph",
                 subcommands: [
-                    Submit.self, List.self, Status.self, Watch.self, Wait.self, Cancel.self,
+                    Submit.self, Resubmit.self, List.self, Status.self, Watch.self, Wait.self,
+                    Cancel.self,
                     Suspend.self, Resume.self, Retry.self, Dead.self,
                 ]
             ),
@@ -35,7 +36,8 @@ struct Operon: AsyncParsableCommand {
                 name: "Operation",
                 subcommands: [
                     Operations.self, Show.self, Explain.self, Logs.self, Output.self,
-                    Complete.self, Priority.self, Dependency.self, Add.self, Await.self,
+                    Approvals.self, Complete.self, Priority.self, Dependency.self, Add.self,
+                    Await.self,
                 ]
             ),
             CommandGroup(
@@ -50,6 +52,14 @@ struct Operon: AsyncParsableCommand {
 
     static func main() async {
         await Program<Operon>.run(
+            // The parser would take the next word as the value.
+            rewrite: { arguments in
+                guard arguments.first == Run._commandName else { return arguments }
+                let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+                return arguments.enumerated().map { place, argument in
+                    place < end && argument == "--show-output" ? argument + "=whole" : argument
+                }
+            },
             usageStatus: { $0.first == Map._commandName ? MapExit.other : ExitStatus.usage },
             check: { arguments throws(Failure) in try CommandNames.check(arguments) }
         )

@@ -158,6 +158,20 @@ final class UserFile: Sendable {
     /// Removes a file if it exists.
     static func remove(_ path: String) { _ = unsafe unlink(path) }
 
+    /// Whether a whole file could be written now, which leaves no trace.
+    static func checkWritable(_ path: String) throws(Problem) {
+        var facts = stat()
+        if unsafe stat(path, &facts) == 0 {
+            guard facts.st_mode & S_IFMT != S_IFDIR else { throw Problem(code: EISDIR) }
+            guard unsafe access(path, W_OK) == 0 else { throw .last }
+            return
+        }
+        let end = path.lastIndex(of: "/")
+        let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        guard unsafe access(folder, W_OK | X_OK) == 0 else { throw .last }
+        guard !path.hasSuffix("/"), !path.isEmpty else { throw Problem(code: EISDIR) }
+    }
+
     /// Writes a whole file. Another file of this name is replaced when the new one is complete.
     /// A terminal, a pipe and the file that a link leads to are written to in place.
     static func write(_ bytes: [UInt8], to path: String) throws(Problem) {

@@ -25,7 +25,7 @@ package struct History: Sendable {
 
         package var output: String { String(decoding: result?.output.bytes ?? [], as: UTF8.self) }
 
-        package var tail: String { String(decoding: result?.logTail ?? [], as: UTF8.self) }
+        package var tail: String { String(decoding: result?.log.tail ?? [], as: UTF8.self) }
     }
 
     /// The names of the workers that are there.

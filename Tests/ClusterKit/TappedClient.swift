@@ -45,6 +45,17 @@ package struct TappedClient: CoordinatorClient {
         return try await call("add") { try await $0.add(addition, to: graph) }
     }
 
+    package func resubmit(
+        _ submission: Submission,
+        of graph: String,
+        isDryRun: Bool
+    ) async throws(ClientError) -> ContinuationView {
+        await tap.keep(submission)
+        return try await call("resubmit") {
+            try await $0.resubmit(submission, of: graph, isDryRun: isDryRun)
+        }
+    }
+
     package func close(graph: String) async throws(ClientError) -> GraphView {
         try await call("close") { try await $0.close(graph: graph) }
     }
@@ -87,15 +98,12 @@ package struct TappedClient: CoordinatorClient {
         try await call("output") { try await $0.output(of: operation) }
     }
 
-    package func log(of operation: OperationSelector) async throws(ClientError) -> [LogView] {
-        try await call("log") { try await $0.log(of: operation) }
-    }
-
-    package func followLog(
-        of operation: OperationSelector
+    package func log(
+        of selector: LogSelector,
+        _ query: LogQuery
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
-        let stream = try await call("followLog") { try await $0.followLog(of: operation) }
-        return await tap.tapped(stream, isFollower: true)
+        let stream = try await call("log") { try await $0.log(of: selector, query) }
+        return query.follow ? await tap.tapped(stream, isFollower: true) : stream
     }
 
     package func cancel(

@@ -191,7 +191,7 @@ import Testing
             #expect(ended.end == .exit(0))
             // A pipe gets what was printed.
             #expect(ended.output == "before\nafter\u{1B}[2J\n")
-            #expect(ended.errors == "")
+            #expect(ended.errors == "attempt 1:\nattempt 2:\n")
         }
     }
 
@@ -308,7 +308,7 @@ import Testing
         ("submit g.yaml --watch --wait", "--watch and --wait cannot be combined"),
         ("submit g.yaml --timeout 3s", "--timeout needs --wait"),
         ("submit g.yaml --graph 1 --open", "--open is for a new graph"),
-        ("list --status done", "Please provide one of 'running', 'suspended'"),
+        ("list --status done", "Please provide one of the following"),
         ("list --limit 0", "--limit must be at least 1"),
         ("status 1/merge", "“1/merge” is an operation; name a graph"),
         ("status --output yaml", "Please provide one of 'text', 'json' or 'quiet'"),

@@ -55,7 +55,7 @@ private struct Tour {
         #expect(ended.end == .exit(code), "\(line): \(ended.end)\n\(ended.errors)")
         var text = "$ operon \(line)\n" + ended.output + ended.errors
         if code != 0 { text += "$ echo $?\n\(code)\n" }
-        examples.append(text)
+        examples.append(text.replacing(server.workspace.directory, with: "/home/ann/books"))
     }
 
     /// Ends an operation that has run for this long.

@@ -84,19 +84,45 @@ import Testing
         }
     }
 
-    @Test func `a run says at once that nobody can complete anything in it`() async throws {
+    @Test func `what waits for people is listed, and answered at a terminal`() async throws {
         try await Workspace.run { workspace in
-            let file = try workspace.write("graph.yaml", "operations: { a: { external: true } }")
-            let run = try workspace.startRun(file, on: .inProcess, streams: .pipes)
-            let sentence =
-                "warning: 1 operation is external, and cannot be completed in operon run. Use "
-                + "operon up, operon submit and operon complete."
-            try await run.says(sentence)
-            run.signal(SIGINT)
-            let ended = try await run.end()
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                name: asks
+                operations:
+                  first: { external: true, input: { build: 17 } }
+                  second: { external: true, description: 'Send the report?' }
+                """
+            )
+            let none = try await up.operon("approvals")
+            #expect(none.output == "" && none.errors == "Nothing waits for anybody.\n")
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await waitUntilExecuting("asks/first", up)
+            try await waitUntilExecuting("asks/second", up)
+            let listed = try await up.operon("approvals")
+            #expect(listed.output.contains(#"{"build":17}"#), "\(listed.output)")
+            #expect(listed.output.contains("Send the report?"))
+            #expect(try await up.operon("approvals", "--output", "quiet").outputLines.count == 2)
+            let shown = try await up.operon("show", "asks/first")
+            #expect(shown.output.contains(#"input     {"build":17}"#), "\(shown.output)")
 
-            #expect(ended.end == .exit(130))
-            #expect(ended.errorLines.count { $0 == sentence } == 1)
+            let arguments = ["complete", "asks/first", "--coordinator", up.address]
+            let asked = try workspace.start(
+                "operon",
+                arguments,
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await asked.says("[y/n/c] ")
+            try asked.type("n\n")
+            #expect(try await asked.end().end == .exit(0))
+            #expect(try await detail("asks/first", up).operation.outcome == .failed)
+            #expect(try await up.operon("complete", "asks/second", "--yes").end == .exit(0))
+            #expect(try await up.operon("wait", "asks").end == .exit(1))
+            let graphs = try await up.operon("list", "--status", "failed", "--output", "quiet")
+            #expect(graphs.output == "0\n")
+            #expect(try await up.operon("list", "--status", "finished").output.contains("failed"))
         }
     }
 

@@ -216,8 +216,10 @@ import Testing
                 options + ["head -c 2000000 /dev/zero | tr '\\0' {}", "x"]
             )
             #expect(large.end == .exit(255))
-            #expect(large.output.utf8.count > 1_000_000 && large.output.allSatisfy { $0 == "x" })
-            #expect(large.errors.contains("the first bytes of the output of map[1] are missing"))
+            #expect(large.output.utf8.count > 900_000 && large.output.allSatisfy { $0 == "x" })
+            #expect(
+                large.errors.contains("the first bytes of the output of map[1] are missing")
+            )
         }
     }
 }

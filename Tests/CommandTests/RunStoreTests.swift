@@ -132,10 +132,15 @@ import Testing
             #expect(without.end == .exit(2))
             #expect(without.errors.contains("--resume"), "\(without.errors)")
 
-            _ = try workspace.write("graph.yaml", "operations: { a: { run: 'false' } }")
-            let changed = try await workspace.operon(run + ["--resume"])
-            #expect(changed.end == .exit(2))
-            #expect(changed.errors.contains("another graph"), "\(changed.errors)")
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            _ = try await up.interruptTwice()
+            let other = [
+                "run", "--local", file, "--store", workspace.path("graphs.db"), "--resume",
+            ]
+            let refused = try await workspace.operon(other)
+            #expect(refused.end == .exit(2))
+            #expect(refused.errors.contains("graphs of a coordinator"), "\(refused.errors)")
         }
     }
 
@@ -205,7 +210,7 @@ import Testing
                 "/usr/bin/env",
                 ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
             )
-            try await run.says("No space is left")
+            try await run.says("is full: nothing new starts until there is room")
             run.signal(signal)
             let ended = try await run.end()
             #expect(ended.end == .exit(128 + signal), "\(ended.errors)")

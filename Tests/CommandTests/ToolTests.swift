@@ -20,7 +20,7 @@ import Testing
             #expect(ended.end == .exit(0))
             #expect(
                 ended.output == """
-                    \(file): “tools” is valid: 3 operations, 2 dependencies, 2 queues
+                    \(file) is valid: 3 operations, 2 dependencies, 2 queues
 
                     """
             )

@@ -184,7 +184,7 @@ struct ConversationTests {
         try bench.submit([.nothing("a"), .nothing("b")])
         bench.drain()
         var result = bench.result(.succeeded)
-        result.logTail = Array(repeating: 0, count: 400)
+        result.log.tail = Array(repeating: 0, count: 400)
 
         bench.send(batch(bench, from: 1, [.finished(bench.attempt("a").held, result)]), from: 0)
         #expect(bench.drain().messages.isEmpty)
@@ -209,7 +209,7 @@ struct ConversationTests {
         try bench.submit([.nothing("a"), .nothing("b")])
         bench.drain()
         var result = bench.result(.succeeded)
-        result.logTail = Array(repeating: 0, count: 50)
+        result.log.tail = Array(repeating: 0, count: 50)
 
         bench.send(batch(bench, from: 1, [.finished(bench.attempt("a").held, result)]), from: 3)
         #expect(bench.drain().messages.isEmpty)

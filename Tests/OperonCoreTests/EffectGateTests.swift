@@ -380,7 +380,7 @@ import Testing
                 operation: operation,
                 attempt: AttemptID(epoch: Epoch(rawValue: 1), number: 1),
                 output: Payload(bytes: [7]),
-                logTail: [],
+                log: .empty,
                 startedAt: nil,
                 endedAt: WallTime(nanosecondsSince1970: 1)
             )

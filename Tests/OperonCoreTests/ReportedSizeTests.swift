@@ -73,14 +73,18 @@ struct ReportedSizeTests {
         }
     }
 
-    @Test func `of a log the last bytes are reported`() throws {
+    @Test func `of a log the first and the last bytes are reported`() throws {
         let bytes = limits.logBytes + 3
-        let result = try reported {
-            $0.logTail = Array(repeating: 1, count: bytes)
-            $0.logBytesDropped = 4
+        let whole = try reported { $0.log.tail = Array(repeating: 1, count: bytes) }
+        #expect(whole.log.head.count == KeptLog.headBytes(of: limits.logBytes))
+        #expect(whole.log.count == limits.logBytes)
+        #expect(whole.log.missing == 3)
+        let cut = try reported {
+            $0.log = KeptLog(head: [2], missing: 4, tail: Array(repeating: 1, count: bytes))
         }
-        #expect(result.logTail.count == limits.logBytes)
-        #expect(result.logBytesDropped == 7)
+        #expect(cut.log.head == [2])
+        #expect(cut.log.count == limits.logBytes)
+        #expect(cut.log.missing == 8)
     }
 
     @Test func `names that no operation can have are refused`() {

@@ -75,7 +75,7 @@ import Testing
         bench.end(1)
         bench.drain()
         var large = AttemptResult(end: .succeeded, startedAt: bench.now, endedAt: bench.now)
-        large.logTail = Array(repeating: 0, count: 1_000)
+        large.log.tail = Array(repeating: 0, count: 1_000)
         bench.drive(.ended(WorkerBench.held(2).attempt, large))
         #expect(bench.drain().wakeAt == bench.now)
 

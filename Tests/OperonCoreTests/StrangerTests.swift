@@ -178,16 +178,17 @@ struct StrangerTests {
         let (failed, result) = try outcome {
             let payload = [UInt8](repeating: 1, count: Limits().payloadBytes + 1)
             $0.end = .failed(.thrown(type: long, message: long, payload: payload))
-            $0.logTail = Array(repeating: 10, count: Limits().logBytes + 3)
-            $0.logBytesDropped = .max - 1
+            $0.log.tail = Array(repeating: 10, count: Limits().logBytes + 3)
+            $0.log.missing = .max - 1
         }
         guard case .failed(.thrown(let type, let message, let payload))? = failed else {
             Issue.record("\(String(describing: failed))")
             return
         }
         #expect(type.utf8.count < 70_000 && message.utf8.count < 70_000 && payload.isEmpty)
-        #expect(result?.logTail.count == Limits().logBytes)
-        #expect(result?.logBytesDropped == .max)
+        #expect(result?.log.tail.count == Limits().logBytes)
+        // Positions in the log are numbers.
+        #expect(result?.log.missing == KeptLog.missingMax)
     }
 
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(Int64.min)])

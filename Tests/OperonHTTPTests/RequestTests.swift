@@ -69,6 +69,15 @@ import Testing
                 let path = "/v1/events?kind=" + kinds
                 expectProblem(try await served.raw("GET", path), 400, "kind")
             }
+            expectProblem(try await served.raw("GET", "/v1/events?graph="), 400, "graph")
+            for (query, word) in [
+                ("tail=-1", "tail"), ("since=yesterday", "since"), ("attempt=x", "attempt"),
+                ("follow=maybe", "follow"),
+            ] {
+                for path in ["/v1/graphs/0/log?", "/v1/graphs/0/operations/0/log?"] {
+                    expectProblem(try await served.raw("GET", path + query), 400, word)
+                }
+            }
         }
     }
 

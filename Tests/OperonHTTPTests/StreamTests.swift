@@ -185,21 +185,32 @@ import Testing
             try await served.cluster.join("worker", slots: 1)
             try await served.cluster.wait(for: selector, .executing)
             try await served.client { client in
-                let stream = try await client.followLog(of: selector)
+                let stream = try await client.log(
+                    of: .operation(selector),
+                    LogQuery(follow: true)
+                )
                 await served.tap.waitForFollowers(1)
                 var iterator = stream.makeAsyncIterator()
                 try await served.cluster.print(selector, "one\ntwo\r\n\u{1B}[1m")
                 let first = try await iterator.next()
                 #expect(first?.text == "one\ntwo\r\n\u{1B}[1m\n")
-                #expect(first?.isTail == false)
+                #expect(first?.missedBytes == 0)
                 await served.tap.endStreams(throwing: ClientError(.unavailable, "leaves"))
                 await #expect(throws: ClientError(.unavailable, "leaves")) {
                     _ = try await iterator.next()
                 }
-                iterator = try await client.followLog(of: selector).makeAsyncIterator()
+                iterator = try await client.log(
+                    of: .operation(selector),
+                    LogQuery(follow: true)
+                ).makeAsyncIterator()
                 await served.tap.waitForFollowers(1)
                 try await served.cluster.print(selector, "three")
-                #expect(try await iterator.next()?.text == "three\n")
+                // The new stream begins with what was printed before.
+                var text = ""
+                while !text.hasSuffix("three\n"), let log = try await iterator.next() {
+                    text += log.text
+                }
+                #expect(text == "one\ntwo\r\n\u{1B}[1m\nthree\n")
                 try await served.cluster.finish(selector)
                 #expect(try await iterator.next() == nil)
             }
@@ -225,8 +236,14 @@ import Testing
                 try await cluster.wait(for: selector, .executing)
                 let url = HTTPCoordinatorClient.Configuration(url: "http://\(address)")
                 try await ServedCluster.client(url) { client in
-                    let slow = try await client.followLog(of: selector)
-                    var fast = try await coordinator.followLog(of: selector).makeAsyncIterator()
+                    let slow = try await client.log(
+                        of: .operation(selector),
+                        LogQuery(follow: true)
+                    )
+                    var fast = try await coordinator.log(
+                        of: .operation(selector),
+                        LogQuery(follow: true)
+                    ).makeAsyncIterator()
                     var (printed, seen) = (0, 0)
                     for _ in 0..<count {
                         try await cluster.print(selector, text)
@@ -238,8 +255,8 @@ import Testing
                     try await cluster.finish(selector)
                     var (read, missed) = (0, 0)
                     for try await log in slow {
-                        read += log.text.utf8.count
-                        missed += Int(log.missedBytes ?? 0)
+                        read += log.bytes.count
+                        missed += Int(log.missedBytes)
                     }
                     #expect(read + missed == printed)
                     // What sockets and the coordinator hold for it.
@@ -257,7 +274,10 @@ import Testing
             try await served.cluster.wait(for: selector, .executing)
             try await served.client { client in
                 for _ in 0..<300 {
-                    let stream = try await client.followLog(of: selector)
+                    let stream = try await client.log(
+                        of: .operation(selector),
+                        LogQuery(follow: true)
+                    )
                     await served.tap.waitForFollowers(1)
                     // Its connection is kept, and closed by the coordinator when the client may
                     // be about to use it again.

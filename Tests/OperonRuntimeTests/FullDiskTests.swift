@@ -58,7 +58,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("\"left\"")))
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             try await cluster.report(4, .read(held[1], ReadRequest(number: 1, name: "a")))
             await store.heal()
             let content = try await cluster.verdict(1).content
@@ -142,7 +142,7 @@ import Testing
             _ = try await client.add(Submission(graph: more), to: "g")
             await fill()
             try await cluster.report(3, .finished(held[0], result("1")))
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             let stranger = WorkerIdentity(
                 name: "s",
                 incarnation: Incarnation(rawValue: 10),
@@ -162,7 +162,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("\"left\"")))
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             try await cluster.report(
                 4,
                 .added(held[1], AdditionRequest(number: 1, operations: body))
@@ -199,7 +199,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("1")))
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             let before = cluster.transport.sent.count
             for number in 1...1_000 as ClosedRange<Int64> {
                 let beat = Beat(
@@ -225,7 +225,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("1")))
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             let strangers = (100..<1_100).map { number in
                 WorkerIdentity(
                     name: "s\(number)",
@@ -299,29 +299,44 @@ import Testing
         async throws
     {
         try await withWorker { cluster, client, held in
-            let a = OperationSelector(graph: "g", operation: "a")
-            let stream = try await client.followLog(of: a)
+            let selector = LogSelector.operation(OperationSelector(graph: "g", operation: "a"))
+            let total = 256 * (64 << 10)
             for number in 0..<256 {
                 try await cluster.say(.log(chunk(held[0], number)))
             }
-            try await cluster.report(3, .finished(held[0], result("1")))
+            let limit = Limits().logBytes * CoordinatorService.liveLogFactor
+            #expect(await cluster.service.liveLogBytes <= limit)
+            // What was printed so far, of a run that goes on.
+            let soFar = try await client.log(of: selector, LogQuery())
+                .reduce(into: [LogView]()) { $0.append($1) }
+            let bytes = soFar.reduce(0) { $0 + $1.bytes.count }
+            let missed = soFar.reduce(0) { $0 + Int($1.missedBytes) }
+            #expect(bytes <= limit && bytes >= limit - (256 << 10))
+            #expect(bytes + missed == total)
+            #expect(soFar.filter { $0.missedBytes > 0 }.count == 1)
+            #expect(soFar.first?.offset == 0)
+
+            let stream = try await client.log(of: selector, LogQuery(follow: true))
+            var last = result("1")
+            last.log = KeptLog(
+                head: Array(repeating: UInt8(ascii: "x"), count: 100),
+                missing: UInt64(total - 200),
+                tail: Array(repeating: UInt8(ascii: "x"), count: 100)
+            )
+            try await cluster.report(3, .finished(held[0], last))
             try await cluster.service.kept()
             var told: [LogView] = []
             for try await log in stream { told.append(log) }
-            let bytes = told.reduce(0) { $0 + $1.text.utf8.count }
-            let missed = told.reduce(0) { $0 + Int($1.missedBytes ?? 0) }
-            // What a piece takes by itself counts as well, so one piece fewer fits.
-            #expect(bytes == Limits().logBytes - (64 << 10))
-            #expect(bytes + missed == 256 * (64 << 10))
-            #expect(told.first?.missedBytes == UInt64(missed))
-            #expect(told.first?.isTail == true)
+            #expect(told.map(\.bytes.count) == [100, 100])
+            #expect(told.map(\.missedBytes) == [0, UInt64(total - 200)])
+            #expect(await cluster.service.liveLogBytes == 0)
         }
     }
 
     @Test func `pieces of one byte do not fill the memory, and empty ones are none`() async throws {
         try await withWorker { cluster, client, held in
-            let a = OperationSelector(graph: "g", operation: "a")
-            let stream = try await client.followLog(of: a)
+            let selector = LogSelector.operation(OperationSelector(graph: "g", operation: "a"))
+            let stream = try await client.log(of: selector, LogQuery(follow: true))
             let count = 20_000
             for number in 0..<count {
                 for bytes in [[], [UInt8(ascii: "x")]] as [[UInt8]] {
@@ -334,13 +349,30 @@ import Testing
                     try await cluster.say(.log(piece))
                 }
             }
+            #expect(await cluster.service.liveLogBytes < count * 2)
+            var iterator = stream.makeAsyncIterator()
+            var read = 0
+            while read < count, let log = try await iterator.next() { read += log.bytes.count }
+            #expect(read == count)
+            // The attempt ends without a log: nothing is missing that was read before.
+            try await cluster.report(3, .finished(held[0], result("1")))
+            #expect(try await iterator.next() == nil)
+        }
+    }
+
+    @Test func `the log of an attempt that left none is told as a gap`() async throws {
+        try await withWorker { cluster, client, held in
+            let selector = LogSelector.operation(OperationSelector(graph: "g", operation: "a"))
+            let stream = try await client.log(of: selector, LogQuery(follow: true))
+            var iterator = stream.makeAsyncIterator()
+            try await cluster.say(.log(chunk(held[0], 0)))
+            #expect(try await iterator.next()?.bytes.count == 64 << 10)
+            try await cluster.say(.log(chunk(held[0], 1)))
             try await cluster.report(3, .finished(held[0], result("1")))
             try await cluster.service.kept()
-            var told: [LogView] = []
-            for try await log in stream { told.append(log) }
-            // Some hundred bytes of memory each.
-            #expect((1_000..<10_000).contains(told.count))
-            #expect(told.count + Int(told.first?.missedBytes ?? 0) == count)
+            let gap = try await iterator.next()
+            #expect(gap?.bytes.isEmpty == true && gap?.missedBytes == 64 << 10)
+            #expect(try await iterator.next() == nil)
         }
     }
 
@@ -348,13 +380,14 @@ import Testing
         try await withWorker { cluster, client, held in
             let a = OperationSelector(graph: "g", operation: "a")
             do {
-                let stream = try await client.followLog(of: a)
+                let stream = try await client.log(of: .operation(a), LogQuery(follow: true))
                 #expect(await cluster.service.logListenerCount == 1)
                 _ = stream
             }
             while await cluster.service.logListenerCount > 0 { await Task.yield() }
             let following = Task {
-                for try await _ in try await client.followLog(of: a) {}
+                for try await _ in try await client.log(of: .operation(a), LogQuery(follow: true)) {
+                }
             }
             while await cluster.service.logListenerCount == 0 { await Task.yield() }
             following.cancel()

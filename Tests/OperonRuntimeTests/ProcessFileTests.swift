@@ -111,14 +111,14 @@ struct ProcessFileTests {
         let expected =
             #"{"b":{"n": [1, 2]},"none":null,"empty":null,"raw":"AP8B/g==","#
             + #""a \"quoted\"\\\n\u0001 é":7}"# + "\n"
-        #expect(String(decoding: result.logTail, as: UTF8.self) == expected)
-        #expect(throws: Never.self) { try JSONCheck.check(result.logTail) }
+        #expect(String(decoding: result.log.tail, as: UTF8.self) == expected)
+        #expect(throws: Never.self) { try JSONCheck.check(result.log.tail) }
     }
 
     @Test func `without dependencies the object is empty`() async throws {
         let result = try await run("cat $OPERON_INPUTS")
 
-        #expect(String(decoding: result.logTail, as: UTF8.self) == "{}\n")
+        #expect(String(decoding: result.log.tail, as: UTF8.self) == "{}\n")
     }
 
     @Test func `inputs larger than a write arrive whole`() async throws {
@@ -138,7 +138,7 @@ struct ProcessFileTests {
         // Base64 of n bytes is 4 × ⌈n / 3⌉.
         let base64 = (1_000_000 + 2) / 3 * 4
         let bytes = 2 * json.count + base64 + 2 + #"{"json":,"raw":,"json2":}"#.utf8.count + 1
-        let lines = String(decoding: result.logTail, as: UTF8.self).split(separator: "\n")
+        let lines = String(decoding: result.log.tail, as: UTF8.self).split(separator: "\n")
         #expect(lines.first == "\(bytes)")
     }
 

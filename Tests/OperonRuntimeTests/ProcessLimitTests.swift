@@ -135,13 +135,13 @@ import Testing
             end: .succeeded,
             startedAt: .zero,
             endedAt: .zero,
-            logTail: Array("0123456789".utf8),
-            logBytesDropped: 5
+            log: KeptLog(head: [65], missing: 5, tail: Array("0123456789".utf8))
         )
 
         result.add("why", logBytes: 14)
 
-        #expect(String(decoding: result.logTail, as: UTF8.self) == "9\noperon: why\n")
-        #expect(result.logBytesDropped == 14)
+        #expect(result.log.head == [65])
+        #expect(String(decoding: result.log.tail, as: UTF8.self) == "\noperon: why\n")
+        #expect(result.log.missing == 15)
     }
 }

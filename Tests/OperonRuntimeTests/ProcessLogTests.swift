@@ -9,14 +9,8 @@ import Testing
 /// What processes print.
 @Suite(.timeLimit(.minutes(5)))
 struct ProcessLogTests {
-    private struct Chunk: Hashable {
-        var stream: LogStream
-        var offset: UInt64
-        var bytes: [UInt8]
-    }
-
     @Test func `output and error arrive on their streams with their offsets`() async throws {
-        let (chunks, continuation) = AsyncStream.makeStream(of: Chunk.self)
+        let (chunks, continuation) = AsyncStream.makeStream(of: PrintedPiece.self)
         // The third comes when the first two have been read, on whichever of the streams first.
         let folder = ProcessSupport.temporaryFolder()
         let heard = Atomic(0)
@@ -28,15 +22,20 @@ struct ProcessLogTests {
             await runner.run(
                 ProcessSupport.shell(line),
                 attempt: ProcessSupport.context(),
-                onLog: { stream, offset, bytes in
-                    continuation.yield(Chunk(stream: stream, offset: offset, bytes: bytes))
-                    let count = heard.add(bytes.count, ordering: .relaxed).newValue
+                onLog: { piece in
+                    continuation.yield(piece)
+                    let count = heard.add(piece.bytes.count, ordering: .relaxed).newValue
                     if count == 6 { close(open("\(folder)/go", O_CREAT | O_WRONLY, 0o600)) }
                 }
             )
         }
         continuation.finish()
         let received = await chunks.reduce(into: []) { $0.append($1) }
+        var printed = 0
+        for piece in received {
+            #expect(piece.position == UInt64(printed))
+            printed += piece.bytes.count
+        }
 
         for (stream, expected) in [(LogStream.output, "onethree"), (.error, "two")] {
             var text: [UInt8] = []
@@ -47,38 +46,43 @@ struct ProcessLogTests {
             #expect(String(decoding: text, as: UTF8.self) == expected)
         }
         #expect(result.text == "onetwothree" || result.text == "twoonethree")
-        #expect(result.attempt.logBytesDropped == 0)
+        #expect(result.attempt.log.missing == 0)
     }
 
-    @Test func `of 100 MB the tail is kept exactly, and nothing larger than a chunk besides`()
+    @Test func `of 100 MB both ends are kept exactly, and nothing larger than a chunk besides`()
         async throws
     {
         let total = 100 << 20
         let largestChunk = Atomic(0)
         let received = Atomic(0)
-        // Numbered lines, so that every byte of the tail is known.
+        // Numbered lines, so that every byte is known.
         let line = "seq -f %015.0f 1 \(total / 16)"
         let result = try await ProcessSupport.withRunner { runner in
             await runner.run(
                 ProcessSupport.shell(line),
                 attempt: ProcessSupport.context(),
-                onLog: { _, _, bytes in
-                    largestChunk.max(bytes.count, ordering: .relaxed)
-                    received.add(bytes.count, ordering: .relaxed)
+                onLog: { piece in
+                    largestChunk.max(piece.bytes.count, ordering: .relaxed)
+                    received.add(piece.bytes.count, ordering: .relaxed)
                 }
             )
         }
 
         let limit = Limits().logBytes
-        let lines = (total - limit) / 16 + 1...total / 16
-        let expected = lines.map { number in
-            let digits = String(number)
-            return String(repeating: "0", count: 15 - digits.count) + digits + "\n"
+        let head = KeptLog.headBytes(of: limit)
+        func text(_ lines: ClosedRange<Int>) -> String {
+            lines.map { number in
+                let digits = String(number)
+                return String(repeating: "0", count: 15 - digits.count) + digits + "\n"
+            }.joined()
         }
+        let log = result.attempt.log
         #expect(result.attempt.end == .succeeded)
-        #expect(result.attempt.logTail.count == limit)
-        #expect(result.text == expected.joined())
-        #expect(result.attempt.logBytesDropped == UInt64(total - limit))
+        #expect(log.count == limit)
+        #expect(String(decoding: log.head, as: UTF8.self) == text(1...head / 16))
+        let tail = (total - limit + head) / 16 + 1...total / 16
+        #expect(String(decoding: log.tail, as: UTF8.self) == text(tail))
+        #expect(log.missing == UInt64(total - limit))
         #expect(received.load(ordering: .relaxed) == total)
         #expect(largestChunk.load(ordering: .relaxed) <= 65_536)
     }
@@ -98,25 +102,34 @@ struct ProcessLogTests {
             )
         }
 
-        #expect(result.attempt.logTail.count == min(8, bytes))
-        #expect(result.attempt.logBytesDropped == dropped)
+        #expect(result.attempt.log.count == min(8, bytes))
+        #expect(result.attempt.log.missing == dropped)
     }
 
-    @Test(arguments: [0, 1, 2, 3, 5, 7, 16])
-    func `a tail is the end of everything, however it arrives`(limit: Int) {
+    @Test(arguments: [0, 1, 2, 3, 5, 7, 8, 16, 24])
+    func `of everything both ends are kept, however it arrives`(limit: Int) {
         var generator = SeededGenerator(seed: UInt64(limit))
+        let first = KeptLog.headBytes(of: limit)
         for _ in 0..<200 {
-            var tail = LogTail(limit: limit)
+            var log = LogBuffer(limit: limit)
             var everything: [UInt8] = []
             for _ in 0..<Int.random(in: 0...12, using: &generator) {
                 let chunk = (0..<Int.random(in: 0...9, using: &generator)).map { _ in
                     UInt8.random(in: 0...255, using: &generator)
                 }
-                tail.append(chunk[...])
+                #expect(log.end == UInt64(everything.count))
+                log.append(chunk[...])
                 everything += chunk
 
-                #expect(tail.bytes == Array(everything.suffix(limit)))
-                #expect(Int(tail.dropped) == everything.count - tail.bytes.count)
+                let kept = log.kept
+                #expect(kept == KeptLog(tail: everything).bounded(to: limit))
+                guard everything.count > limit else {
+                    #expect(kept == KeptLog(tail: everything))
+                    continue
+                }
+                #expect(kept.head == Array(everything.prefix(first)))
+                #expect(kept.tail == Array(everything.suffix(limit - first)))
+                #expect(kept.missing == UInt64(everything.count - limit))
             }
         }
     }

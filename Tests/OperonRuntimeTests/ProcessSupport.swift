@@ -67,7 +67,7 @@ extension ProcessRunner {
 
 extension ProcessResult {
     /// What it printed, as text.
-    var text: String { String(decoding: attempt.logTail, as: UTF8.self) }
+    var text: String { String(decoding: attempt.log.text, as: UTF8.self) }
 
     /// What it printed, line by line.
     var lines: [String] { text.split(separator: "\n").map(String.init) }
@@ -84,7 +84,7 @@ final class LogWaiter: Sendable {
 
     var handler: ProcessOutputHandler {
         let continuation = continuation
-        return { _, _, bytes in continuation.yield(String(decoding: bytes, as: UTF8.self)) }
+        return { continuation.yield(String(decoding: $0.bytes, as: UTF8.self)) }
     }
 
     /// Returns everything printed so far, as soon as it contains `text`.

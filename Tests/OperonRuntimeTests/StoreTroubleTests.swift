@@ -19,7 +19,7 @@ import Testing
             _ = try await cluster.client.submit(graph("before"))
             await store.fail(Array(repeating: StoreError(.full, "full"), count: 4))
             async let later = cluster.client.submit(graph("later"))
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             let error = await #expect(throws: ClientError.self) {
                 try await cluster.service.durable()
             }
@@ -36,7 +36,7 @@ import Testing
         try await ManualCluster.run(store, isConnected: false) { cluster in
             await store.fail(Array(repeating: StoreError(.full, "full"), count: 1_000))
             let never = Task { try await cluster.client.submit(graph("never")) }
-            try await cluster.log.wait { $0.contains("nothing can be kept") }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
             let isDurable = Task { await cluster.service.untilDurable() }
             await cluster.service.shutDown(kill: true)
             #expect(await isDurable.value == false)

@@ -182,6 +182,89 @@ import Testing
         )
     }
 
+    private typealias Move = ProgressDisplay.Move
+
+    @Test func `on a terminal what runs is named, the longest first`() async throws {
+        let output = ScreenOutput(columns: 41)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0)
+        )
+        let group = await display.addGroup(name: "g")
+        await display.operationsAdded(20, to: group, work: 20)
+        for (name, second) in [("first", 1), ("second", 2), ("short", 69.5)] {
+            await display.operationsMoved(
+                [Move(name, from: .pending, to: .executing, work: 1)],
+                in: group,
+                at: at(second)
+            )
+        }
+        await display.tick(at: at(70))
+        // What has just started is not named yet.
+        #expect(try output.screen().dropFirst() == ["  first 1:09", "  second 1:08"])
+        let long = String(repeating: "n", count: 60)
+        await display.operationsMoved(
+            [
+                Move("first", from: .executing, to: .succeeded, work: 1),
+                Move("second", from: .executing, to: .ready, work: 1),
+                Move(long, from: .pending, to: .executing, work: 1),
+            ],
+            in: group,
+            at: at(71)
+        )
+        await display.tick(at: at(75))
+        let lines = try output.screen()
+        #expect(lines.dropFirst() == ["  short 0:05", "  nnnnnnnnnnnnnnnn…nnnnnnnnnnnnnnnn 0:04"])
+        #expect(lines.allSatisfy { TerminalText.width($0) < 41 })
+        await display.finish(at: at(80))
+        #expect(try output.screen().count == 1)
+    }
+
+    @Test func `on a terminal a failure is told at once, and what is skipped because of it`()
+        async throws
+    {
+        let output = ScreenOutput(columns: 80)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0)
+        )
+        let group = await display.addGroup(name: "g")
+        await display.operationsAdded(100, to: group, work: 100)
+        await display.retried("a", "attempt 2 of 2 in 4.0s: exit code 3", in: group, at: at(1))
+        await display.operationsMoved(
+            [
+                Move(
+                    "a",
+                    from: .pending,
+                    to: .failed,
+                    work: 1,
+                    duration: .seconds(2),
+                    detail: "exit code 3"
+                ),
+                Move("b", from: .pending, to: .skipped, work: 1, detail: "because of “a”"),
+                Move("c", from: .pending, to: .skipped, work: 1, detail: "because of “a”"),
+                Move("d", from: .pending, to: .skipped, work: 1, detail: "because of “b”"),
+            ],
+            in: group,
+            at: at(2)
+        )
+        #expect(
+            try output.screen().dropLast() == [
+                "retry a: attempt 2 of 2 in 4.0s: exit code 3",
+                "failed a (2.0s): exit code 3",
+                "skipped 2 operations: because of “a”",
+                "skipped d: because of “b”",
+            ]
+        )
+        // Of very many, the summary counts the rest.
+        await display.operationsMoved(
+            (0..<50).map { Move("x\($0)", from: .pending, to: .failed, work: 1) },
+            in: group,
+            at: at(3)
+        )
+        #expect(try output.screen().filter { $0.hasPrefix("failed x") }.count == 19)
+    }
+
     @Test func `after the last line nothing is drawn, whoever still tells the time`() async throws {
         let output = ScreenOutput(columns: 41)
         let display = ProgressDisplay(

@@ -40,7 +40,7 @@ import Testing
             #expect(answer.text == "häuser")
             #expect(answer.parent == getpid())
             #expect(answer.attempt == 3)
-            let tail = String(decoding: result.logTail, as: UTF8.self)
+            let tail = String(decoding: result.log.tail, as: UTF8.self)
             #expect(tail == "logged häuser\nprinted häuser\n")
             // It is on a way of its own, and may come behind the result.
             #expect(try await coordinator.printed(tail.utf8.count) == tail)
@@ -90,7 +90,7 @@ import Testing
 
             #expect(crashed.end == .crashed)
             if kind == "Trap" {
-                let tail = String(decoding: crashed.logTail, as: UTF8.self)
+                let tail = String(decoding: crashed.log.tail, as: UTF8.self)
                 #expect(tail.hasPrefix("about to trap\nand printed\n"))
                 #expect(tail.contains("trapped as it should"))
             }

@@ -67,11 +67,11 @@ import Testing
     }
 
     @Test(arguments: 0..<10)
-    func `both decoders agree on five hundred damaged messages of a seed`(seed: UInt64) throws {
+    func `both decoders agree on two thousand damaged messages of a seed`(seed: UInt64) throws {
         var generator = MessageGenerator(seed: 1_000 + seed)
         var randomness = SeededGenerator(seed: seed)
         var counts = Counts()
-        for index in 0..<500 {
+        for index in 0..<2_000 {
             let message = generator.frequent()
             var bytes = try message.encoded()
             for _ in 0...Int.random(in: 0..<3, using: &randomness) { damage(&bytes, &randomness) }

@@ -276,6 +276,7 @@ struct MessageGenerator {
             held: held(),
             stream: below(2) == 0 ? .output : .error,
             offset: number(),
+            position: below(2) == 0 ? nil : number(),
             bytes: bytes()
         )
     }
@@ -341,8 +342,7 @@ struct MessageGenerator {
             startedAt: moment(),
             endedAt: moment(),
             output: payload(),
-            logTail: bytes(),
-            logBytesDropped: number()
+            log: KeptLog(head: bytes(), missing: number(), tail: bytes())
         )
         result.isUpToDate = end == .succeeded && below(2) == 0
         return result

@@ -45,8 +45,7 @@ enum Samples {
             startedAt: moment,
             endedAt: moment + .milliseconds(1_500),
             output: Payload(bytes: Array("{\"count\":3}".utf8)),
-            logTail: Array("done\n".utf8),
-            logBytesDropped: 1_000
+            log: KeptLog(missing: 1_000, tail: Array("done\n".utf8))
         )
     }
 

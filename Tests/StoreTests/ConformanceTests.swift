@@ -342,8 +342,8 @@ import Testing
             try await store.commit(tried(id, number, logBytes: bytes), by: .first)
             let kept = try await store.log(of: id)
             let expected = [1: [4], 2: [4, 5], 3: [5, 3], 4: [10]][number]
-            #expect(kept.map(\.tail.count) == expected)
-            #expect(kept.last?.tail.last == UInt8(bytes - 1))
+            #expect(kept.map(\.log.count) == expected)
+            #expect(kept.last?.log.tail.last == UInt8(bytes - 1))
         }
         await store.close()
     }
@@ -364,7 +364,7 @@ import Testing
                 operation: id,
                 attempt: attempt,
                 output: .empty,
-                logTail: (0..<logBytes).map { UInt8($0) },
+                log: KeptLog(tail: (0..<logBytes).map { UInt8($0) }),
                 startedAt: nil,
                 endedAt: time(3)
             )

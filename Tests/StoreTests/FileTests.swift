@@ -283,7 +283,7 @@ import Testing
         let subject = try StoreUnderTest(.sqlite)
         defer { subject.remove() }
         let store = subject.sqlite()
-        var workload = StoreWorkload(seed: 11, reign: StoreUnderTest.reign, hasRanges: false)
+        var workload = StoreWorkload(seed: 11, reign: StoreUnderTest.reign, isOldFormat: true)
         workload.open()
         _ = try await store.open()
         for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
@@ -296,6 +296,7 @@ import Testing
                 """
                 DROP VIEW readable_ranges;
                 DROP TABLE finished_ranges;
+                DROP TABLE cut_logs;
                 DROP VIEW readable_attempts;
                 DROP TABLE workers;
                 DROP TABLE rates;
@@ -514,7 +515,7 @@ import Testing
                 operation: id,
                 attempt: attempt,
                 output: Payload(bytes: mark),
-                logTail: [],
+                log: .empty,
                 startedAt: nil,
                 endedAt: time(2)
             )

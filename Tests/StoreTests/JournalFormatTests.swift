@@ -162,7 +162,7 @@ import Testing
                 operation: Self.id,
                 attempt: Self.attempt,
                 output: Payload(bytes: [0]),
-                logTail: [0],
+                log: KeptLog(tail: [0]),
                 startedAt: WallTime(nanosecondsSince1970: Self.late.nanosecondsSince1970 - 5),
                 endedAt: Self.late
             )

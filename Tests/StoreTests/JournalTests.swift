@@ -94,7 +94,7 @@ import Testing
                 operation: id,
                 attempt: attempt,
                 output: Payload(bytes: [0]),
-                logTail: [],
+                log: .empty,
                 startedAt: late,
                 endedAt: early
             )
@@ -111,7 +111,7 @@ import Testing
             for (found, result) in zip(content.results, batch.results) {
                 var expected = result
                 expected.output = result.output.isEmpty ? .empty : Payload(bytes: [0])
-                expected.logTail = result.logTail.isEmpty ? [] : [0]
+                expected.log = KeptLog(tail: result.log.isEmpty ? [] : [0])
                 #expect(found == expected)
             }
             // Bytes that are cut off, or others, are damage or something else, and never a trap.
@@ -369,6 +369,7 @@ import Testing
                 """
                 DROP VIEW readable_ranges;
                 DROP TABLE finished_ranges;
+                DROP TABLE cut_logs;
                 DROP TABLE journal;
                 DROP TABLE projection;
                 CREATE TABLE events (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL,

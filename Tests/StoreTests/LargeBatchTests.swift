@@ -42,7 +42,7 @@ import Testing
                 operation: OperationID(graph: Self.graph, index: 0),
                 attempt: attempt,
                 output: .empty,
-                logTail: [1, 2],
+                log: KeptLog(tail: [1, 2]),
                 startedAt: time(2),
                 endedAt: time(3)
             )
@@ -75,7 +75,7 @@ import Testing
         #expect(state.lastEvent == UInt64(Self.count))
         let first = OperationID(graph: Self.graph, index: 0)
         #expect(try await next.attempts(of: first).map(\.ending) == [.cancelled])
-        #expect(try await next.log(of: first).map(\.tail) == [[1, 2]])
+        #expect(try await next.log(of: first).map(\.log.tail) == [[1, 2]])
         await next.close()
     }
 

@@ -615,7 +615,7 @@ class Cluster:
         before, began = self.cpu(), time.time()
         resume = self.client("queue", "resume", "default")
         subprocess.run(resume, check=True, stdout=self.log, stderr=self.log)
-        self.until(lambda: self.ask(f"/v1/graphs/{number}")["status"] == "finished")
+        self.until(lambda: self.ask(f"/v1/graphs/{number}")["status"] in ("finished", "failed"))
         view = self.ask(f"/v1/graphs/{number}")
         cpu = [after - earlier for after, earlier in zip(self.cpu(), before)]
         for process in watching:
@@ -695,7 +695,7 @@ def served(setup):
             subprocess.run(
                 cluster.client("cancel", number), check=True, stdout=cluster.log, stderr=cluster.log
             )
-            cluster.until(lambda: cluster.ask(f"/v1/graphs/{number}")["status"] == "finished")
+            cluster.until(lambda: cluster.ask(f"/v1/graphs/{number}")["status"] in ("finished", "failed"))
             cancels.append(cluster.cpu()[0] - begun)
     setup.report(f"served, kept, {count:,}", "us/op", kept)
     setup.report(f"served, not kept, {count:,}", "us/op", unkept)

@@ -24,11 +24,25 @@ extension CoordinatorService {
     /// The number of graphs whose progress somebody watches.
     package var watchedGraphCount: Int { progressFeeds.count }
 
-    /// The graph with its counts, and how many operations it has. `nil`: it was dropped, or the
-    /// service has ended.
-    func counted(_ graph: GraphID) -> (view: GraphView, operationCount: Int)? {
+    /// The graph with its counts and what runs, and how many operations it has. `nil`: it was
+    /// dropped, or the service has ended.
+    func counted(_ graph: GraphID) -> (progress: GraphProgressView, operationCount: Int)? {
         guard !hasEnded, !catalog.isDropped(graph) else { return nil }
-        return (view(of: graph), catalog[graph].operations.count)
+        var progress = GraphProgressView(graph: view(of: graph), repeated: [])
+        let running = scheduler.longestRunning(in: graph, limit: GraphProgressView.runningMax)
+        if !running.isEmpty {
+            let (now, wall) = (time.now(), time.wall())
+            progress.running = running.map { operation, start in
+                // In whole seconds: otherwise, it would be another time with each count.
+                let second = Duration.seconds(1).nanoseconds
+                let started = (wall + (start - now)).nanosecondsSince1970 / second * second
+                return RunningOperationView(
+                    name: name(of: operation).name,
+                    startedAt: TimeText(WallTime(nanosecondsSince1970: started))
+                )
+            }
+        }
+        return (progress, catalog[graph].operations.count)
     }
 
     /// The counts of some operations of a graph, and how long counting took.

@@ -45,9 +45,11 @@ extension CoordinatorService {
         _ event: CoordinatorTransportEvent
     ) async -> Scheduler.Event? {
         switch event {
-        case .up: return .transportUp
+        case .up:
+            connectionLog.restored(logger)
+            return .transportUp
         case .down(let reason):
-            logger.warning("connection lost", metadata: ["reason": "\(reason)"])
+            connectionLog.lost(logger, reason)
             return .transportDown
         case .message(let bytes):
             do throws(WireError) {

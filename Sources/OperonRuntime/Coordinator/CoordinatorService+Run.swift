@@ -3,36 +3,252 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-// The single graph of a run whose state is kept on a disk.
-extension CoordinatorService {
-    /// The idempotency key of a run's graph: submitting the graph again finds the existing one.
-    private static let runKey = "run"
+/// What a run does with its store: a new graph, one to resume, or one that continues another after
+/// an edit.
+package struct RunPlan: Sendable {
+    /// The graph that the store has, or will have.
+    package let graph: GraphID
+    /// `nil`: nothing was edited.
+    package let continuation: Continuation?
+    fileprivate let isNew: Bool
+    fileprivate let description: GraphDescription
+    fileprivate let compiled: CompiledGraph
+    fileprivate let key: String
+}
 
-    /// Submits the graph of a run. If the store has it already, resumes it: operations that failed
-    /// or were cancelled, and those that were skipped because of them, run again. Cancelled
-    /// operations that still run are awaited first.
-    ///
-    /// - Throws: `ClientError.conflict` if the store has a different graph.
-    package func takeUp(
+// The graphs of a run whose state is kept on a disk: one, and one more for each edit of its file.
+extension CoordinatorService {
+    /// The idempotency key of a run's first graph: submitting it again finds the existing one.
+    static let runKey = "run"
+
+    /// The key of the graph that continues another one with an edited file.
+    static func runKey(after graph: GraphID, _ source: ContentHash) -> String {
+        let digits = source.bytes.map { byte in
+            let text = String(byte, radix: 16)
+            return text.count < 2 ? "0" + text : text
+        }
+        return "\(runKey) \(graph.rawValue) \(digits.joined())"
+    }
+
+    /// Cancels the graphs that a run replaces, before any worker can take something of them.
+    package func cancelGraphs(before graph: GraphID) throws(ClientError) {
+        for other in catalog.keptGraphs.prefix(while: { $0 < graph }) { try cancelReplaced(other) }
+    }
+
+    /// Decides what to do with the store's graphs. Those that the file has replaced are cancelled
+    /// first, and their operations that still run are awaited.
+    package func planRun(
         _ graph: GraphDescription,
-        compiled: CompiledGraph,
+        compiled: CompiledGraph
+    ) async throws(ClientError) -> RunPlan {
+        let source = ContentHash(of: try StoredContents(graph, failFast: compiled.failFast).body)
+        guard let newest = catalog.keptGraphs.last else {
+            return RunPlan(
+                graph: GraphID(rawValue: 0),
+                continuation: nil,
+                isNew: true,
+                description: graph,
+                compiled: compiled,
+                key: Self.runKey
+            )
+        }
+        // Of an edit that was interrupted.
+        for other in catalog.keptGraphs.dropLast() { try await replace(other) }
+        if catalog.isRun(newest, of: source) {
+            return RunPlan(
+                graph: newest,
+                continuation: nil,
+                isNew: false,
+                description: graph,
+                compiled: compiled,
+                key: ""
+            )
+        }
+        try await replace(newest)
+        let continuation = catalog.continuation(
+            of: catalog.keptGraphs.reversed(),
+            in: graph,
+            scheduler
+        )
+        let edited = continuation.graph(from: graph)
+        var compiledAgain: CompiledGraph
+        do throws(Refusal) {
+            compiledAgain = try CompiledGraph.compile(edited, limits: limits)
+        } catch {
+            throw ClientError(error)
+        }
+        compiledAgain.failFast = compiled.failFast
+        return RunPlan(
+            graph: GraphID(rawValue: newest.rawValue + 1),
+            continuation: continuation,
+            isNew: true,
+            description: edited,
+            compiled: compiledAgain,
+            key: Self.runKey(after: newest, source)
+        )
+    }
+
+    private func cancelReplaced(_ graph: GraphID) throws(ClientError) {
+        guard !scheduler.isFinished(graph), !scheduler.isCancelled(graph) else { return }
+        do throws(Refusal) {
+            try command(
+                .cancelRequested(.graph(graph), reason: "the graph was edited", cascade: false)
+            )
+        } catch {
+            throw ClientError(error)
+        }
+    }
+
+    /// Cancels what an edited graph replaces, and waits for its end.
+    private func replace(_ graph: GraphID) async throws(ClientError) {
+        guard !scheduler.isFinished(graph) else { return }
+        try cancelReplaced(graph)
+        await waitUntilFinished(graph)
+        if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
+    }
+
+    /// Submits the graph of a run, or resumes the one that the store has: operations that failed or
+    /// were cancelled, and those that were skipped because of them, run again. Cancelled operations
+    /// that still run are awaited first.
+    ///
+    /// - Returns: What is known of the operations; empty: nothing has run.
+    package func takeUp(
+        _ plan: RunPlan,
         traceParent: String
-    ) async throws(ClientError) -> (graph: GraphID, operations: [OperationProgress]) {
-        var contents = try StoredContents(graph, failFast: compiled.failFast)
-        contents.idempotencyKey = Self.runKey
-        contents.traceParent = traceParent
-        let isNew = scheduler.graphCount == 0
-        let id = try await submitOnce(graph, compiled, contents)
-        if !isNew {
-            if scheduler.isCancelled(id) { await waitUntilFinished(id) }
+    ) async throws(ClientError) -> [OperationProgress] {
+        if plan.isNew {
+            var contents = try StoredContents(plan.description, failFast: plan.compiled.failFast)
+            contents.idempotencyKey = plan.key
+            contents.traceParent = traceParent
+            contents.needs = plan.compiled.graphsNeeded(by: nil)
+            let id = try await submitOnce(plan.description, plan.compiled, contents)
+            precondition(id == plan.graph, "nobody else submits graphs to a run")
+        } else {
+            if scheduler.isCancelled(plan.graph) { await waitUntilFinished(plan.graph) }
             if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
             var again = RetryRequest()
             again.cancelled = true
-            _ = try await retry(id, again)
+            _ = try await retry(plan.graph, again)
         }
-        let progress = isNew ? [] : scheduler.progress(of: id)
         try await durable()
-        return (id, progress)
+        if let continuation = plan.continuation {
+            return continuation.decisions.map { decision in
+                guard case .stays = decision else {
+                    return OperationProgress(state: .pending, outcome: nil, isUpToDate: false)
+                }
+                return OperationProgress(state: .finished, outcome: .succeeded, isUpToDate: false)
+            }
+        }
+        return plan.isNew ? [] : scheduler.progress(of: plan.graph)
+    }
+}
+
+extension GraphCatalog {
+    /// What becomes of the operations of some graphs, of which each continues the next, when an
+    /// edited form of the first is submitted.
+    func continuation(
+        of graphs: some Collection<GraphID>,
+        in edited: GraphDescription,
+        _ scheduler: Scheduler
+    ) -> Continuation {
+        guard let first = graphs.first else { return Continuation(of: [], in: edited) }
+        let previous = self.previous(of: first, scheduler)
+        var known = Set(previous.map(\.description.name))
+        var older: [Continuation.Previous] = []
+        for graph in graphs.dropFirst() {
+            for operation in self.previous(of: graph, scheduler)
+            where known.insert(operation.description.name).inserted {
+                older.append(operation)
+            }
+        }
+        return Continuation(of: previous, older: older, in: edited)
+    }
+
+    /// The operations that were submitted with a graph, or that a client added to it.
+    private func previous(
+        of graph: GraphID,
+        _ scheduler: Scheduler
+    ) -> [Continuation.Previous] {
+        let contents = self[graph]
+        var inVain: Set<UInt32> = []
+        var previous: [Continuation.Previous] = []
+        for index in (0..<UInt32(contents.operations.count)).reversed() {
+            let id = OperationID(graph: graph, index: index)
+            let outcome = scheduler.outcomeKind(of: id)
+            // What an operation adds has a higher number than the operation.
+            let hasAddedInVain = inVain.contains(index)
+            if let parent = contents.parent(of: index) {
+                if outcome != .succeeded || hasAddedInVain { inVain.insert(parent) }
+                continue
+            }
+            let description = contents.operations[Int(index)]
+            if let original = Continuation.original(of: description), contains(original.graph),
+                scheduler.isKept(original)
+            {
+                previous.append(
+                    Continuation.Previous(
+                        id: original,
+                        description: self[original.graph].operations[Int(original.index)],
+                        outcome: scheduler.outcomeKind(of: original)
+                    )
+                )
+                continue
+            }
+            previous.append(
+                Continuation.Previous(
+                    id: id,
+                    description: description,
+                    outcome: outcome,
+                    hasAddedInVain: hasAddedInVain
+                )
+            )
+        }
+        return previous.reversed()
+    }
+
+    /// Whether a graph is that of a run with this source.
+    func isRun(_ graph: GraphID, of source: ContentHash) -> Bool {
+        guard graph.rawValue > 0 else {
+            return use(of: CoordinatorService.runKey, by: "")?.hash == source
+        }
+        let before = GraphID(rawValue: graph.rawValue - 1)
+        return use(of: CoordinatorService.runKey(after: before, source), by: "")?.graph == graph
+    }
+}
+
+extension CoordinatorService.Restored {
+    /// Whether all graphs are those of a run, and none is of a coordinator.
+    package var isRun: Bool {
+        catalog.keptGraphs.count
+            == catalog.useCount { (key: Substring) in
+                let run = CoordinatorService.runKey
+                return key == run || key.hasPrefix(run + " ")
+            }
+    }
+
+    /// The graph that a run with this source has, or will have.
+    ///
+    /// - Returns: Also whether the store has it.
+    package func runGraph(
+        _ graph: GraphDescription,
+        failFast: Bool
+    ) throws(ClientError) -> (id: GraphID, isThere: Bool) {
+        guard let newest = catalog.keptGraphs.last else {
+            return (GraphID(rawValue: 0), false)
+        }
+        let source = ContentHash(of: try StoredContents(graph, failFast: failFast).body)
+        if catalog.isRun(newest, of: source) { return (newest, true) }
+        return (GraphID(rawValue: newest.rawValue + 1), false)
+    }
+
+    /// What a run of this graph would do; `nil`: nothing has run yet.
+    package func continuation(
+        of graph: GraphDescription,
+        _ scheduler: Scheduler
+    ) -> Continuation? {
+        let graphs = catalog.keptGraphs.reversed()
+        guard !graphs.isEmpty else { return nil }
+        return catalog.continuation(of: Array(graphs), in: graph, scheduler)
     }
 }
 

@@ -135,7 +135,7 @@ extension CoordinatorService {
                     operation: operation,
                     attempt: attempt,
                     output: result.output,
-                    logTail: result.logTail,
+                    log: result.log,
                     startedAt: start.map { now.wall + ($0 - now.monotonic) },
                     endedAt: now.wall + (end - now.monotonic)
                 )
@@ -221,9 +221,9 @@ extension CoordinatorService {
         guard keeping?.trouble != trouble else { return }
         keeping?.trouble = trouble
         if let trouble {
-            logger.error("nothing can be kept", metadata: ["reason": "\(trouble)"])
+            logger.error("the store takes no records", metadata: ["reason": "\(trouble)"])
         } else {
-            logger.notice("the store takes records again")
+            logger.warning("the store takes records again")
         }
     }
 

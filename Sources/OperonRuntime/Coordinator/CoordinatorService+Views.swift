@@ -106,7 +106,10 @@ extension CoordinatorService {
     }
 
     private func status(of graph: GraphID, _ counts: StateCounts) -> GraphStatus {
-        guard counts.unfinished > 0 else { return scheduler.isOpen(graph) ? .idle : .finished }
+        guard counts.unfinished > 0 else {
+            if scheduler.isOpen(graph) { return .idle }
+            return counts.failed > 0 ? .failed : .finished
+        }
         if scheduler.isCancelled(graph) { return .cancelling }
         return scheduler.suspension(of: .graph(graph)) == nil ? .running : .suspended
     }
@@ -117,7 +120,9 @@ extension CoordinatorService {
             if let after = query.after, graph.rawValue >= after { continue }
             if let name = query.name, catalog.name(of: graph) != name { continue }
             let view = view(of: graph)
-            if let status = query.status, view.status != status { continue }
+            // Everything that has ended is finished, however it ended.
+            let ended: GraphStatus = view.status.isFinished ? .finished : view.status
+            if let status = query.status, view.status != status, ended != status { continue }
             guard views.count < query.limit else {
                 return GraphPage(graphs: views, next: graph.rawValue + 1)
             }
@@ -232,6 +237,8 @@ extension CoordinatorService {
         }
     }
 
+    /// The most bytes of an input in one answer.
+    private static let inputBytesShown = 4_096
     /// The most dependents that one answer names.
     private static let dependentsMax = 100
 
@@ -247,6 +254,13 @@ extension CoordinatorService {
         detail.timeout = description.timeout?.seconds
         if description.qualityOfService != .default {
             detail.qualityOfService = description.qualityOfService.name
+        }
+        if case .command(let command) = description.work { detail.command = CommandDetail(command) }
+        if description.retry.limit > 0 { detail.retry = RetryDetail(description.retry) }
+        detail.input = try input(of: operation).flatMap { input in
+            // What a person reads of it; `input` has all of it.
+            let text = String(decoding: input.bytes.prefix(Self.inputBytesShown), as: UTF8.self)
+            return input.bytes.contains(0) ? nil : text
         }
         detail.dependencies = scheduler.dependencies(of: operation).map { edge in
             DependencyView(

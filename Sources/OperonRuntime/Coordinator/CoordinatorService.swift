@@ -22,6 +22,7 @@ package actor CoordinatorService {
     private let observer: Observer
     let growthObserver: GrowthObserver
     let logger: Logger
+    nonisolated let connectionLog = ConnectionLog()
     let limits: Limits
     var catalog: GraphCatalog
     var triggering: TriggerShell
@@ -61,6 +62,8 @@ package actor CoordinatorService {
     var workerNames: [Incarnation: String]
     /// With more names than this, the store is asked which of them are still needed.
     var workerNamesMax: Int
+    /// What attempts in flight have printed.
+    var liveLogs: LiveLogs
     /// The readers that follow logs.
     var logListeners: [LogListener] = []
     var nextListener: UInt64 = 0
@@ -120,6 +123,10 @@ package actor CoordinatorService {
         self.observer = observer
         self.growthObserver = growthObserver
         limits = scheduler.configuration.limits
+        liveLogs = LiveLogs(
+            logBytes: limits.logBytes * Self.liveLogFactor,
+            bytesMax: Self.liveLogBytes
+        )
         outbox = CoordinatorOutbox(operationsPerMessage: operationsPerMessage)
         outputServer = OutputServer(limits: scheduler.configuration.limits)
     }
@@ -280,7 +287,7 @@ package actor CoordinatorService {
     private func end() {
         hasEnded = true
         failKeeping(CancellationError())
-        for listener in logListeners { listener.queue.finish() }
+        for listener in logListeners { listener.signal.finish() }
         logListeners = []
         for graph in finished.keys.sorted() { finished[graph]?.open() }
         finished = [:]
@@ -399,7 +406,7 @@ package actor CoordinatorService {
             switch notice {
             case .result(let operation, _, let result):
                 catalog[operation.graph].keep(result.output, of: operation.index)
-                ended.bytes += result.output.bytes.count + result.logTail.count
+                ended.bytes += result.output.bytes.count + result.log.count
             case .finished(let operation, _):
                 catalog.finished(operation, at: now)
                 progress[operation] = nil
@@ -431,6 +438,8 @@ package actor CoordinatorService {
         var granted = grantedAt
         grantedAt = [:]
         let meters = meters
+        // The attempt whose result had a log; its end is the next notice about it.
+        var logged: AttemptID?
         for notice in notices {
             meters?.note(notice, at: now, grantedAt: &granted)
             if isLogged { report(notice) }
@@ -438,12 +447,17 @@ package actor CoordinatorService {
             case .graphFinished(let graph):
                 finished.removeValue(forKey: graph)?.open()
                 noteEnded(graph)
-            case .finished(let operation, _): endListening(to: operation)
-            case .rangeFinished(let operations, _): endListening(toThoseOf: operations)
+                noteOver { $0 == .graph(graph) }
+            case .result(_, let attempt, let result):
+                if !result.log.isEmpty { logged = attempt }
+            case .attemptEnded(let operation, let attempt, _, _, _):
+                endLog(of: attempt, operation, isStored: logged == attempt)
+            case .finished(let operation, _): noteOver { $0 == .operation(operation) }
+            case .rangeFinished(let operations, _): noteOver { $0.isOne(of: operations) }
             case .workerJoined(let worker, _, _):
                 workerNames[worker.incarnation] = worker.name
                 noteWatchers()
-            case .log(let chunk): tell(chunk)
+            case .log(let chunk): keep(chunk)
             case .watched(let worker, let reports): note(reports, of: worker)
             case .workerLost, .workerDraining: noteWatchers()
             case .superseded(let epoch):

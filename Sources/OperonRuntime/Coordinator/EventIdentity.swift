@@ -15,7 +15,7 @@ struct EventIdentity {
         case .finished(_, let result):
             add(2)
             add(result.output.bytes)
-            add(result.logTail)
+            add(result.log.tail)
             switch result.end {
             case .succeeded: add(1)
             case .failed(let error): add(Array("\(error.code)".utf8))

@@ -178,6 +178,16 @@ struct GraphCatalog: Sendable {
         return entries[Int(graph.rawValue)].additions?.byKey[key]
     }
 
+    /// How many graphs were submitted with such a key, and without a client's name.
+    func useCount(of isMeant: (Substring) -> Bool) -> Int {
+        let start = Self.owned("", by: "")
+        var graphs: Set<GraphID> = []
+        for (key, use) in uses where key.hasPrefix(start) {
+            if isMeant(key.dropFirst(start.count)) { graphs.insert(use.graph) }
+        }
+        return graphs.count
+    }
+
     /// Qualifies a key with its client, so that equal keys of two clients do not collide.
     private static func owned(_ key: String, by client: String) -> String {
         client + "\u{0}" + key

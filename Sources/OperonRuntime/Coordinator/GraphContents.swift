@@ -158,6 +158,9 @@ struct GraphContents: Sendable {
         }
     }
 
+    /// The running operation that added an operation; `nil`: a client submitted or added it.
+    func parent(of index: UInt32) -> UInt32? { parents[index] }
+
     /// The operation that waits for what a running operation adds: the group of the elements, if
     /// its work is to repeat an operation for each element of an output. The group follows it.
     func group(ofElementsAddedBy parent: UInt32) -> UInt32? {

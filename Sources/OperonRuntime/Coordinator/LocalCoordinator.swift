@@ -36,6 +36,24 @@ package struct LocalCoordinator: CoordinatorClient {
         }
     }
 
+    package func resubmit(
+        _ submission: Submission,
+        of graph: String,
+        isDryRun: Bool
+    ) async throws(ClientError) -> ContinuationView {
+        let (edited, compiled) = try await compiled(submission.graph)
+        return try await answers.change { service async throws(ClientError) in
+            try await service.resubmit(
+                edited,
+                failFast: compiled.failFast,
+                of: try service.find(graph),
+                submission,
+                by: caller,
+                isDryRun: isDryRun
+            )
+        }
+    }
+
     private func compiled(
         _ graph: GraphDescription
     ) async throws(ClientError) -> (GraphDescription, CompiledGraph) {
@@ -136,43 +154,14 @@ package struct LocalCoordinator: CoordinatorClient {
         }
     }
 
-    package func log(of operation: OperationSelector) async throws(ClientError) -> [LogView] {
-        try await answers.read { service async throws(ClientError) in
-            let id = try service.find(operation)
-            let logs = try await service.stored { try await $0.log(of: id) } ?? []
-            let name = service.name(of: id)
-            return logs.map { log in
-                LogView(
-                    operation: name,
-                    attempt: log.attempt.description,
-                    text: String(decoding: log.tail, as: UTF8.self),
-                    isTail: log.tail.count >= limits.logBytes
-                )
-            }
-        }
-    }
-
-    package func followLog(
-        of operation: OperationSelector
+    package func log(
+        of selector: LogSelector,
+        _ query: LogQuery
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
-        // Listens first: output that is printed meanwhile is delivered twice rather than lost.
-        let listener = try await answers.live { service throws(ClientError) in
-            service.listen(to: try service.find(operation))
+        let reader = try await answers.live { service throws(ClientError) in
+            LogReader(service, service.listen(to: try service.scope(of: selector)), query)
         }
-        let earlier: [LogView]
-        do throws(ClientError) {
-            earlier = try await log(of: operation)
-        } catch {
-            try await answers.live { $0.stopListening(listener.id) }
-            throw error
-        }
-        return try await answers.live { service in
-            let id = listener.operation
-            if service.scheduler.state(of: id) == .finished { service.stopListening(listener.id) }
-            let name = service.name(of: id)
-            let reader = LogReader(service, listener, name: name, earlier: earlier)
-            return AsyncThrowingStream { await reader.next() }
-        }
+        return AsyncThrowingStream { try await reader.next() }
     }
 
     // MARK: - Commands

@@ -108,8 +108,9 @@ final class ProgressFeed: Sendable {
         _ elements: inout RepeatedElements
     ) async -> (progress: GraphProgressView, took: Duration)? {
         // The whole graph first, so that of a finished graph all elements are counted as finished.
-        guard let (view, operationCount) = await service.counted(graph) else { return nil }
-        if operationCount > elements.operationCount {
+        guard let found = await service.counted(graph) else { return nil }
+        var progress = found.progress
+        if found.operationCount > elements.operationCount {
             // Held for a short time only: meanwhile, an addition would copy it.
             guard let operations = await service.keptOperations(of: graph) else { return nil }
             elements.add(operations)
@@ -121,7 +122,6 @@ final class ProgressFeed: Sendable {
             took += found.took
             for (piece, more) in zip(slice, found.counts) { counts[piece.number].add(more) }
         }
-        var progress = GraphProgressView(graph: view, repeated: [])
         for (name, counts) in zip(elements.names, counts)
         where RepeatedProgressView.isShown(counts) {
             progress.repeated.append(RepeatedProgressView(name: name, counts: counts))

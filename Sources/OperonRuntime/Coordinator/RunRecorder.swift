@@ -130,7 +130,7 @@ package struct RunRecord: Sendable {
         logBytes -= operations[index].logTail.count
         operations[index].logTail = []
         guard case .failed = result.end, logBytes < Self.logBytesInAllMax else { return }
-        operations[index].logTail = Array(result.logTail.suffix(Self.logBytesMax))
+        operations[index].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
         logBytes += operations[index].logTail.count
     }
 

@@ -220,7 +220,8 @@ package final class InProcessWorkerTransport: WorkerTransport {
     package func reconnect() async {
         guard lifetime.isRunning else { return }
         disconnect()
-        inbox.append([.down(reason: "a new connection was asked for")], cost: 0)
+        // Without a reason it is not logged: in one process, people know of no connection.
+        inbox.append([.down(reason: "")], cost: 0)
         connect()
     }
 

@@ -72,11 +72,8 @@ extension ProcessLimits {
 extension AttemptResult {
     /// Adds a line of Operon's own to the end of the log.
     mutating func add(_ note: String, logBytes: Int) {
-        let isMidLine = logTail.last.map { $0 != UInt8(ascii: "\n") } ?? false
-        logTail += ((isMidLine ? "\n" : "") + "operon: " + note + "\n").utf8
-        let excess = logTail.count - logBytes
-        guard excess > 0 else { return }
-        logTail.removeFirst(min(excess, logTail.count))
-        logBytesDropped += UInt64(excess)
+        let isMidLine = log.tail.last.map { $0 != UInt8(ascii: "\n") } ?? false
+        log.tail += ((isMidLine ? "\n" : "") + "operon: " + note + "\n").utf8
+        log = log.bounded(to: logBytes)
     }
 }

@@ -380,8 +380,7 @@ extension ProcessRunner {
             end: ProcessRunner.attemptEnd(of: end),
             startedAt: end.startedAt,
             endedAt: end.endedAt,
-            logTail: end.logTail,
-            logBytesDropped: end.logBytesDropped
+            log: end.log
         )
         if result.end == .succeeded, !command.produces.isEmpty {
             let ran = end.endedAt - end.startedAt

@@ -1,12 +1,12 @@
 import COperonProcess
 import Glibc
 import NIOConcurrencyHelpers
-package import OperonModel
+import OperonModel
 
 /// Receives a piece of a process's output: its stream, the number of bytes of that stream before
 /// it, and at most 64 KiB. Called on the thread that serves all processes: it must return at once,
 /// and drop what it has no room for.
-package typealias ProcessOutputHandler = @Sendable (LogStream, UInt64, [UInt8]) -> Void
+package typealias ProcessOutputHandler = @Sendable (PrintedPiece) -> Void
 
 /// A process to start, with everything needed to watch it.
 struct SpawnRequest: Sendable {

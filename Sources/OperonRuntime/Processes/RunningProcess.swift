@@ -15,8 +15,7 @@ final class RunningProcess: @unchecked Sendable {
         let stopReason: ProcessWatch.StopReason?
         let startedAt: Timestamp
         let endedAt: Timestamp
-        let logTail: [UInt8]
-        let logBytesDropped: UInt64
+        let log: KeptLog
         /// Whether a file exists at its output path.
         let hasOutput: Bool
         /// The CPU time of the process, and of those of its descendants that it collected.
@@ -41,7 +40,7 @@ final class RunningProcess: @unchecked Sendable {
     var output: Stream
     var error: Stream
     var watch: ProcessWatch
-    var tail: LogTail
+    var log: LogBuffer
     var status: ProcessStatus?
     private var cpuTime = Duration.zero
     private var isUnwatched = false
@@ -71,7 +70,7 @@ final class RunningProcess: @unchecked Sendable {
             timeout: request.timeout,
             grace: request.grace
         )
-        tail = LogTail(limit: request.logBytes)
+        log = LogBuffer(limit: request.logBytes)
         stopSignal = request.stopSignal
         self.place = place
         self.request = request
@@ -170,8 +169,15 @@ final class RunningProcess: @unchecked Sendable {
             return .ended
         }
         let chunk = buffer[..<count]
-        tail.append(chunk)
-        request.onLog?(stream, source.offset, Array(chunk))
+        request.onLog?(
+            PrintedPiece(
+                stream: stream,
+                offset: source.offset,
+                position: log.end,
+                bytes: Array(chunk)
+            )
+        )
+        log.append(chunk)
         source.offset += UInt64(count)
         return .bytes
     }
@@ -187,8 +193,7 @@ final class RunningProcess: @unchecked Sendable {
             stopReason: watch.stopReason,
             startedAt: watch.startedAt,
             endedAt: watch.endedAt ?? now,
-            logTail: tail.bytes,
-            logBytesDropped: tail.dropped,
+            log: log.kept,
             hasOutput: ProcessFiles.hasOutput(request.outputPath),
             cpuTime: cpuTime,
             isUnwatched: isUnwatched

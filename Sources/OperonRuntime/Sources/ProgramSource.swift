@@ -179,7 +179,7 @@ package struct ProgramSource: TriggerSource {
         _ command: CommandDescription
     ) -> (RestartPolicy.End, String) {
         let program = "the program “\(command.arguments[0])”"
-        let tail = result.attempt.logTail.split(separator: UInt8(ascii: "\n")).last ?? []
+        let tail = result.attempt.log.tail.split(separator: UInt8(ascii: "\n")).last ?? []
         let said = tail.isEmpty ? "" : ": \(String(decoding: tail, as: UTF8.self))"
         switch result.status {
         // As shells say it.

@@ -104,6 +104,56 @@ package enum OwnProcess {
     /// starts are not affected.
     package static func surviveBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
 
+    /// The next line of standard input, without its end; `nil`: there is none. Only one caller at a
+    /// time. It waits on a thread of its own, which is left behind when the task is cancelled.
+    package static func readInputLine() async -> String? {
+        let line = NIOLockedValueBox<String?>(nil)
+        let isRead = Latch()
+        do throws(SystemError) {
+            try OwnThread.start("operon-input") {
+                line.withLockedValue { $0 = readLine() }
+                isRead.open()
+            }
+        } catch {
+            return nil
+        }
+        await isRead.wait()
+        return isRead.isOpen ? line.withLockedValue { $0 } : nil
+    }
+
+    /// Whether somebody can type what this process reads.
+    package static var hasTerminalInput: Bool { isatty(STDIN_FILENO) == 1 }
+
+    package static func end(_ code: Int32) -> Never { exit(code) }
+
+    /// Ends this process as a program ends that does not handle SIGPIPE.
+    package static func endAsUnread() -> Never {
+        _ = signal(SIGPIPE, SIG_DFL)
+        var pipe = sigset_t()
+        unsafe sigemptyset(&pipe)
+        unsafe sigaddset(&pipe, SIGPIPE)
+        _ = unsafe pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
+        _ = kill(getpid(), SIGPIPE)
+        // The signal may be delivered to another thread, a moment later.
+        while true { pause() }
+    }
+
+    /// From here on this process ends like that as soon as nobody can read its standard output any
+    /// more, even if it writes nothing. Only pipes and sockets lose their readers.
+    package static func endWhenUnread() {
+        var status = stat()
+        guard unsafe fstat(STDOUT_FILENO, &status) == 0,
+            [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
+        else { return }
+        // Without a thread, the next write notices it.
+        try? OwnThread.start("operon-reader") {
+            // Errors are reported even if no event is asked for.
+            var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+            while unsafe poll(&output, 1, -1) < 0, errno == EINTR {}
+            if output.revents & Int16(POLLERR | POLLHUP) != 0 { endAsUnread() }
+        }
+    }
+
     private static let secrets = NIOLockedValueBox<[String: String]>([:])
 
     /// The value of a variable that others must not see; `nil`: there is none. The first call takes

@@ -169,9 +169,7 @@ final class OperationExecutor: Sendable {
                 attempt: context,
                 inputs: staging.file(for: held.attempt),
                 stop: stop
-            ) { stream, offset, bytes in
-                logs.yield(LogChunk(held: held, stream: stream, offset: offset, bytes: bytes))
-            }
+            ) { logs.yield(LogChunk(held, $0)) }
             return result.attempt
         case .wait(let duration):
             return await wait(duration, timeout: operation.timeout, stop: stop)
@@ -204,8 +202,14 @@ final class OperationExecutor: Sendable {
             limits: limits
         ) { content in
             await self.ask(content, of: attempt)
-        } onLog: { offset, bytes in
-            logs.yield(LogChunk(held: held, stream: .output, offset: offset, bytes: bytes))
+        } onLog: { position, bytes in
+            let piece = PrintedPiece(
+                stream: .output,
+                offset: position,
+                position: position,
+                bytes: bytes
+            )
+            logs.yield(LogChunk(held, piece))
         } onProgress: { word in
             progress.yield(ProgressReport(held: held, progress: word))
         }
@@ -225,11 +229,7 @@ final class OperationExecutor: Sendable {
             variables: socketVariables(of: operation.held.attempt),
             limits: limits,
             stop: stop
-        ) { stream, offset, bytes in
-            logs.yield(
-                LogChunk(held: operation.held, stream: stream, offset: offset, bytes: bytes)
-            )
-        }
+        ) { logs.yield(LogChunk(operation.held, $0)) }
     }
 
     private func wait(

@@ -23,8 +23,7 @@ final class RegisteredRun: Sendable {
         var task: Task<Void, Never>?
         var stopReason: StopReason?
         var isOver = false
-        var tail: LogTail
-        var logBytes: UInt64 = 0
+        var log: LogBuffer
         /// The latest progress that has not been passed on yet.
         var progress: ReportedProgress?
         /// The earliest time to pass on the next progress.
@@ -74,7 +73,7 @@ final class RegisteredRun: Sendable {
         self.ask = ask
         self.onLog = onLog
         self.onProgress = onProgress
-        state = NIOLockedValueBox(State(tail: LogTail(limit: limits.logBytes)))
+        state = NIOLockedValueBox(State(log: LogBuffer(limit: limits.logBytes)))
     }
 
     /// Starts it. `ended` is called once, as the last action of its task, on its own thread.
@@ -170,9 +169,8 @@ final class RegisteredRun: Sendable {
             while !rest.isEmpty {
                 let chunk = rest.prefix(Self.logChunkBytes)
                 rest = rest.dropFirst(chunk.count)
-                state.tail.append(chunk)
-                onLog(state.logBytes, Array(chunk))
-                state.logBytes += UInt64(chunk.count)
+                onLog(state.log.end, Array(chunk))
+                state.log.append(chunk)
             }
         }
     }
@@ -220,8 +218,7 @@ final class RegisteredRun: Sendable {
             end: .cancelled,
             startedAt: startedAt,
             endedAt: endedAt,
-            logTail: state.tail.bytes,
-            logBytesDropped: state.tail.dropped
+            log: state.log.kept
         )
         switch (end, state.stopReason) {
         case (_, .timeout): result.end = .failed(.timeout)

@@ -40,6 +40,7 @@ package final class WorkerService: Sendable {
     private let observer: Observer
     private let linkObserver: LinkObserver
     private let logger: Logger
+    private let connectionLog = ConnectionLog()
     private let limits: Limits
     private let sendSignal = Signal()
     private let leaving = Latch()
@@ -172,13 +173,14 @@ package final class WorkerService: Sendable {
         switch event {
         case .up(let connection):
             linkObserver(event)
+            connectionLog.restored(logger)
             return .linkUp(connection: connection)
         case .noCoordinator:
             linkObserver(event)
             return nil
         case .down(let reason):
             linkObserver(event)
-            logger.warning("connection lost", metadata: ["reason": "\(reason)"])
+            connectionLog.lost(logger, reason)
             return .linkDown
         case .message(let bytes):
             do throws(WireError) {

@@ -972,14 +972,17 @@ nonisolated struct ProtoAttemptResult: Sendable {
   /// Clears the value of `output`. Subsequent reads from it will return its default value.
   mutating func clearOutput() {self._output = nil}
 
-  /// The last bytes of what it printed.
+  /// The last bytes of what it printed; all of it, if log_bytes_dropped is 0.
   var logTail: Data = Data()
 
-  /// How many bytes it printed before log_tail.
+  /// How many bytes are missing between log_head and log_tail.
   var logBytesDropped: UInt64 = 0
 
   /// It succeeded without a process, because its files were up to date. Only with succeeded.
   var upToDate: Bool = false
+
+  /// The first bytes of what it printed; empty if log_bytes_dropped is 0.
+  var logHead: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1592,11 +1595,22 @@ nonisolated struct ProtoLogChunk: Sendable {
 
   var value: Data = Data()
 
+  /// How many bytes of both streams came before.
+  var position: UInt64 {
+    get {_position ?? 0}
+    set {_position = newValue}
+  }
+  /// Returns true if `position` has been explicitly set.
+  var hasPosition: Bool {self._position != nil}
+  /// Clears the value of `position`. Subsequent reads from it will return its default value.
+  mutating func clearPosition() {self._position = nil}
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _held: ProtoHeldAttempt? = nil
+  fileprivate var _position: UInt64? = nil
 }
 
 /// The answer to a hello: from here on the worker belongs to this reign and epoch.
@@ -4022,7 +4036,7 @@ nonisolated extension ProtoRead: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".AttemptResult"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{3}not_yet_nanoseconds\0\u{3}up_to_date\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{3}not_yet_nanoseconds\0\u{3}up_to_date\0\u{3}log_head\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4096,6 +4110,7 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
         }
       }()
       case 13: try { try decoder.decodeSingularBoolField(value: &self.upToDate) }()
+      case 14: try { try decoder.decodeSingularBytesField(value: &self.logHead) }()
       default: break
       }
     }
@@ -4150,6 +4165,9 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
     if self.upToDate != false {
       try visitor.visitSingularBoolField(value: self.upToDate, fieldNumber: 13)
     }
+    if !self.logHead.isEmpty {
+      try visitor.visitSingularBytesField(value: self.logHead, fieldNumber: 14)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4161,6 +4179,7 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.logTail != rhs.logTail {return false}
     if lhs.logBytesDropped != rhs.logBytesDropped {return false}
     if lhs.upToDate != rhs.upToDate {return false}
+    if lhs.logHead != rhs.logHead {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5154,7 +5173,7 @@ nonisolated extension ProtoProcessUnidentified: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension ProtoLogChunk: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".LogChunk"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}stream\0\u{1}offset\0\u{1}value\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}stream\0\u{1}offset\0\u{1}value\0\u{1}position\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5166,6 +5185,7 @@ nonisolated extension ProtoLogChunk: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 2: try { try decoder.decodeSingularEnumField(value: &self.stream) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.offset) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self.value) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self._position) }()
       default: break
       }
     }
@@ -5188,6 +5208,9 @@ nonisolated extension ProtoLogChunk: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.value.isEmpty {
       try visitor.visitSingularBytesField(value: self.value, fieldNumber: 4)
     }
+    try { if let v = self._position {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5196,6 +5219,7 @@ nonisolated extension ProtoLogChunk: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.stream != rhs.stream {return false}
     if lhs.offset != rhs.offset {return false}
     if lhs.value != rhs.value {return false}
+    if lhs._position != rhs._position {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

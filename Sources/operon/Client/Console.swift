@@ -1,6 +1,7 @@
 import FoundationEssentials
 import OperonArguments
 import OperonModel
+import OperonRuntime
 import OperonTerminal
 
 /// Writes the output of a command: data to standard output, sentences for people to standard error.
@@ -27,9 +28,16 @@ struct Console: Sendable {
         speech = text(errors)
     }
 
+    /// Whether somebody can be asked.
+    var canAsk: Bool { format == .text && errors.isTerminal && OwnProcess.hasTerminalInput }
+
     /// Writes data, whatever the format.
-    func write(_ lines: [String]) {
-        output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
+    func write(_ lines: [String]) { write(Array(lines.map { $0 + "\n" }.joined().utf8)) }
+
+    /// Writes data, whatever the format. Ends the program if nobody reads it, or it is lost.
+    func write(_ bytes: [UInt8]) {
+        output.write(bytes)
+        LostOutput.endIfLost()
     }
 
     /// Writes sentences for people. Does nothing in formats for programs.
@@ -75,7 +83,7 @@ struct Console: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let line = PrintableJSON.escaped(Array(try encoder.encode(value)))
-        output.write(line + [UInt8(ascii: "\n")])
+        write(line + [UInt8(ascii: "\n")])
     }
 }
 

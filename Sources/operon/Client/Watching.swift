@@ -67,17 +67,17 @@ struct Watching: Sendable {
         let display = Self.display(of: graph, printer)
         let group = await display.addGroup(name: graph.name)
         let known = GraphProgressView(graph: graph, repeated: [])
-        await display.counted(known, in: group, at: SystemClock.now())
+        await display.counted(known, in: group, at: SystemClock.now(), SystemClock.wall())
         async let _: Void = display.tick(telling: session.news)
         for try await progress in try await session.client.progress(of: String(graph.id)) {
             var view = progress.view
             if !folds { view.repeated = [] }
-            await display.counted(view, in: group, at: SystemClock.now())
-            guard view.graph.status == .finished else { continue }
+            await display.counted(view, in: group, at: SystemClock.now(), SystemClock.wall())
+            guard view.graph.status.isFinished else { continue }
             // The first counts may be from before a retry, if others watch the graph, too.
             let id = String(graph.id)
             let ended = try await session.patiently { try await session.client.graph(id) }
-            guard ended.status == .finished else { continue }
+            guard ended.status.isFinished else { continue }
             await finish(display)
             return ended
         }
@@ -171,7 +171,7 @@ struct Watching: Sendable {
 
     /// Whether the graph is finished and cannot change until it is retried.
     private func hasEnded(_ graph: String) async throws -> Bool {
-        try await session.patiently { try await session.client.graph(graph) }.status == .finished
+        try await session.patiently { try await session.client.graph(graph) }.status.isFinished
     }
 
     // MARK: - At the end

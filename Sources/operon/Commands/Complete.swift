@@ -17,7 +17,8 @@ struct Complete: AsyncParsableCommand {
             For operations with external: true, which no worker runs: they wait for a person or \
             another system, for example for an approval. The operation succeeds, with the output \
             of --value or without one, unless you give --fail or --cancel. After --fail it is \
-            tried again if its retry allows another attempt.
+            tried again if its retry allows another attempt. On a terminal, without any of these, \
+            it shows the question and asks; --yes does not ask.
 
             The first completion of an attempt counts; later ones are refused. With --attempt, the \
             completion is also refused if another attempt is waiting.
@@ -41,6 +42,9 @@ struct Complete: AsyncParsableCommand {
     @Flag(help: "It was cancelled.")
     var cancel = false
 
+    @Flag(name: .shortAndLong, help: "It succeeded; do not ask.")
+    var yes = false
+
     @Option(help: ArgumentHelp("With --cancel: the reason, for others to read.", valueName: "text"))
     var reason: String?
 
@@ -61,16 +65,27 @@ struct Complete: AsyncParsableCommand {
     @OptionGroup var coordinator: ClientArguments
 
     func validate() throws {
-        let given = [value != nil, fail != nil, cancel].count { $0 }
-        guard given <= 1 else {
-            throw ValidationError("--value, --fail and --cancel cannot be combined")
+        guard givenCount <= 1 else {
+            throw ValidationError("--value, --fail, --cancel and --yes cannot be combined")
         }
         guard reason == nil || cancel else { throw ValidationError("--reason needs --cancel") }
     }
 
+    private var givenCount: Int { [value != nil, fail != nil, cancel, yes].count { $0 } }
+
     func run() async throws {
-        let completion = try self.completion()
+        var completion = try self.completion()
+        var attempt = attempt
         try await ClientSession.run(coordinator, about: .operation(operation)) { session in
+            if givenCount == 0, session.console.canAsk {
+                let detail = try await session.client.operation(operation)
+                guard let answer = await ask(detail, session) else {
+                    throw ExitCode(ExitStatus.usage)
+                }
+                completion = answer
+                // The answer is to this attempt, and to no later one.
+                attempt = attempt ?? detail.attempts.last.flatMap { AttemptID($0.id) }
+            }
             let view = try await session.client.complete(
                 operation,
                 attempt: attempt,
@@ -78,6 +93,18 @@ struct Complete: AsyncParsableCommand {
             )
             try session.console.tell(view, names: [view.selector]) { $0.completed(view) }
         }
+    }
+
+    /// `nil`: there was no answer.
+    private func ask(
+        _ detail: OperationDetail,
+        _ session: ClientSession
+    ) async -> OperonModel.Completion? {
+        // The coordinator says what is wrong with any other.
+        guard detail.operation.kind == Work.externalKind, detail.operation.state == .executing
+        else { return .succeeded(.empty) }
+        session.console.say(Question(detail).lines(session.console.speech.style))
+        return await Question.answer { FileOutput.standardError.write(Array($0.utf8)) }
     }
 
     private func completion() throws -> OperonModel.Completion {

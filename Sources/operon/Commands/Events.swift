@@ -75,6 +75,7 @@ struct Events: AsyncParsableCommand {
 
     private func followOn(_ session: ClientSession, _ last: LastEvent) async throws {
         OwnProcess.giveWay()
+        OwnProcess.endWhenUnread()
         let id = try await graphID(session).map { String($0) }
         // Whether a coordinator answers at all.
         let latest = try await session.client.status().lastEvent
@@ -98,12 +99,12 @@ struct Events: AsyncParsableCommand {
                 lines += line(event, console)
                 lines.append(UInt8(ascii: "\n"))
             case .gap(let first, let last):
-                console.output.write(lines)
+                console.write(lines)
                 lines = []
                 console.say([console.speech.gap(first, last)])
             }
         }
-        console.output.write(lines)
+        console.write(lines)
     }
 
     private static func line(_ event: EventView, _ console: Console) -> [UInt8] {

@@ -10,7 +10,12 @@ struct List: AsyncParsableCommand {
         usage: "operon list [<options>]"
     )
 
-    @Option(help: "Only graphs that are running, suspended, cancelling, idle or finished.")
+    @Option(
+        help: """
+            Only graphs that are running, suspended, cancelling, idle, finished or failed. A graph \
+            that failed is finished, too.
+            """
+    )
     var status: GraphStatus?
 
     @Option(help: "Only graphs of this name.")

@@ -2,71 +2,158 @@ import ArgumentParser
 import OperonArguments
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 struct Logs: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logs",
-        abstract: "Print the log of an operation.",
-        usage: "operon logs <graph>/<operation> [<options>]",
+        abstract: "Print what an operation, or every operation of a graph, has printed.",
+        usage: "operon logs <graph>[/<operation>] [<options>]",
         discussion: """
-            The end of the log of each attempt is kept. On a terminal, escape sequences are \
-            removed and other control characters escaped; a pipe gets the log unchanged, except \
-            for bytes that are not UTF-8.
+            Prints the attempts of an operation in order, and of an attempt that runs what it has \
+            printed so far. Of a graph, each line begins with the name of its operation. Of an \
+            attempt that prints more than 1 MiB, the first 128 KiB and the last 896 KiB are kept; \
+            a line says how much is missing between them. On a terminal, escape sequences are \
+            removed and other control characters escaped; a pipe gets the bytes of an operation \
+            unchanged.
             """
     )
 
-    @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)
-    var operation: OperationSelector
+    @Argument(help: ArgumentHelp(Selectors.targetHelp))
+    var target: String
 
-    @Flag(name: .shortAndLong, help: "Continue until the operation has finished.")
+    @Flag(name: .shortAndLong, help: "Continue until the operation or the graph has finished.")
     var follow = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Only the last lines of what each operation has printed so far.",
+            valueName: "lines"
+        )
+    )
+    var tail: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Only attempts that ran at this time or later: a date such as "
+                + "2026-11-24T18:00:00+01:00, or how long ago, such as 10m.",
+            valueName: "time"
+        )
+    )
+    var since: PastMomentArgument?
+
+    @Option(help: ArgumentHelp("Only this attempt; the first is 1.", valueName: "number"))
+    var attempt: UInt32?
 
     @OptionGroup var coordinator: ClientArguments
 
+    private var selector: LogSelector {
+        get throws {
+            guard target.contains("/") else { return .graph(try Selectors.graph(target)) }
+            return .operation(try Selectors.operation(target))
+        }
+    }
+
+    func validate() throws {
+        _ = try selector
+        if let tail, tail < 0 { throw ValidationError("--tail is a number of lines, at least 0") }
+        if attempt == 0 { throw ValidationError("the first attempt is number 1") }
+    }
+
     func run() async throws {
-        try await ClientSession.run(coordinator, about: .operation(operation)) { session in
-            guard follow else {
-                return try Self.print(try await session.client.log(of: operation), session.console)
-            }
-            let name = TerminalText.line("\(operation.graph)/\(operation.operation)")
+        let selector = try selector
+        let query = LogQuery(follow: follow, tail: tail, since: since?.time, attempt: attempt)
+        try await ClientSession.run(coordinator, about: selector.asked) { session in
+            guard follow else { return try await Self.print(selector, query, session) }
+            OwnProcess.endWhenUnread()
             let code = try await Detaching.run(
                 session.console,
-                saying: { ["To continue: operon logs --follow \(name)"] }
+                saying: { ["To continue: operon logs --follow \(TerminalText.line(target))"] }
             ) {
-                try await follow(session)
+                try await Self.print(selector, query, session)
                 return ExitStatus.success
             }
             throw ExitCode(code)
         }
     }
 
-    private func follow(_ session: ClientSession) async throws {
-        // The stream begins with the logs of earlier attempts.
-        for try await log in try await session.client.followLog(of: operation) {
-            try Self.print([log], session.console)
+    private static func print(
+        _ selector: LogSelector,
+        _ query: LogQuery,
+        _ session: ClientSession
+    ) async throws {
+        var printer = LogPrinter(session.console, of: selector, isWhole: !query.follow)
+        if case .operation(let operation) = selector {
+            // Only its attempts say whether a heading is needed above the first one.
+            let detail = try await session.client.operation(operation)
+            printer.hasSeveralAttempts = detail.attempts.count > 1
+        }
+        for try await log in try await session.client.log(of: selector, query) {
+            try printer.print(log)
+        }
+        printer.end()
+    }
+}
+
+extension LogSelector {
+    fileprivate var asked: ClientSession.Subject {
+        switch self {
+        case .operation(let operation): .operation(operation)
+        case .graph(let graph): .graph(graph)
+        }
+    }
+}
+
+/// Prints logs as they come: what operations printed to standard output, and sentences about it to
+/// standard error.
+private struct LogPrinter {
+    private let console: Console
+    private let isGraph: Bool
+    /// Whether all of an operation comes before the next one.
+    private let isWhole: Bool
+    private var text: LogText
+    private var last: OperationName?
+    /// The attempt whose heading is printed.
+    private var attempt: UInt32 = 1
+    var hasSeveralAttempts = false
+
+    init(_ console: Console, of selector: LogSelector, isWhole: Bool) {
+        self.console = console
+        self.isWhole = isWhole
+        if case .graph = selector { isGraph = true } else { isGraph = false }
+        text = LogText(
+            style: console.data.style,
+            isTerminal: console.output.isTerminal,
+            isPrefixed: isGraph
+        )
+    }
+
+    mutating func print(_ log: LogView) throws {
+        switch console.format {
+        case .json: try console.writeJSON(log)
+        case .quiet: break
+        case .text:
+            if !isGraph {
+                var notes: [String] = []
+                if log.number != attempt || hasSeveralAttempts {
+                    notes.append(console.speech.attemptHead(log))
+                    attempt = log.number
+                    hasSeveralAttempts = false
+                }
+                if log.missedBytes > 0 { notes.append(console.speech.missedLog(log.missedBytes)) }
+                if !notes.isEmpty, console.output.isTerminal { console.write(text.end()) }
+                if !notes.isEmpty { console.say(notes) }
+            }
+            if isWhole, isGraph, let last, last != log.operation {
+                console.write(text.end(of: last))
+            }
+            last = log.operation
+            console.write(text.text(of: log))
         }
     }
 
-    private static func print(_ logs: [LogView], _ console: Console) throws {
-        for log in logs {
-            switch console.format {
-            case .json: try console.writeJSON(log)
-            case .quiet: break
-            case .text:
-                if logs.count > 1 {
-                    console.say([console.speech.attemptHead(log)])
-                }
-                if let bytes = log.missedBytes {
-                    console.say([console.speech.missedLog(bytes)])
-                }
-                guard !log.text.isEmpty else { continue }
-                if console.output.isTerminal {
-                    console.write(console.data.log(log.text))
-                } else {
-                    console.output.write(Array(log.text.utf8))
-                }
-            }
-        }
+    mutating func end() {
+        if console.format == .text { console.write(text.end()) }
     }
 }

@@ -40,8 +40,8 @@ struct Output: AsyncParsableCommand {
             return try console.writeJSON(Bytes(payload))
         }
         guard console.output.isTerminal else {
-            console.output.write(payload.bytes)
-            if console.format == .json { console.output.write([UInt8(ascii: "\n")]) }
+            console.write(payload.bytes)
+            if console.format == .json { console.write([UInt8(ascii: "\n")]) }
             return
         }
         guard isText else {

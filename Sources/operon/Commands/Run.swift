@@ -1,4 +1,5 @@
 import ArgumentParser
+import Logging
 import OperonArguments
 import OperonCore
 import OperonModel
@@ -60,6 +61,17 @@ struct Run: AsyncParsableCommand {
     @Option(help: "Write the log of each attempt to a file in this directory.")
     var logs: String?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Show what operations print: of each attempt when it ends, or with \
+            --show-output=stream each line as it comes, after the name of its operation.
+            """,
+            valueName: "mode"
+        )
+    )
+    var showOutput: ShownOutput.Mode?
+
     @Option(help: "Write a timeline to this file, in Chrome's trace format.", completion: .file())
     var trace: String?
 
@@ -74,8 +86,9 @@ struct Run: AsyncParsableCommand {
 
     @Flag(
         help: """
-            Continue the run in --store: operations that succeeded stay so, all others run. \
-            Starts a new run if there is none.
+            Continue the run in --store: operations that succeeded stay so, all others run. If \
+            the file has changed, what succeeded and is the same stays, as does what it depends \
+            on; --dry-run shows what would run and why. Starts a new run if there is none.
             """
     )
     var resume = false
@@ -103,6 +116,9 @@ struct Run: AsyncParsableCommand {
         guard operationsPerMessage >= 1 else {
             throw ValidationError("--operations-per-message must be at least 1")
         }
+        if showOutput != nil, output == .json {
+            throw ValidationError("--show-output and --output json cannot be combined")
+        }
         if let store, store.isEmpty { throw ValidationError("the path of --store is empty") }
         if resume, store == nil { throw ValidationError("--resume needs --store") }
         if local, broker.isNamed {
@@ -114,8 +130,10 @@ struct Run: AsyncParsableCommand {
         let environment = Environment.current
         let graph = try graphFile.load(targets: targets, failFast: failureMode == .failFast)
         if dryRun {
-            DryRun(graph: graph).print()
-            return
+            guard resume, let store, UserFile.byteCount(of: store) != nil else {
+                return DryRun(graph: graph).print()
+            }
+            return try await DryRun(graph: graph).print(resuming: store)
         }
         let url = local ? nil : try broker.url(environment: environment)
         if url != nil { try offer.checkUnused() }
@@ -129,6 +147,7 @@ struct Run: AsyncParsableCommand {
                 operationsPerMessage: operationsPerMessage,
                 output: output,
                 logDirectory: logs,
+                showsOutput: showOutput,
                 traceFile: trace,
                 store: store,
                 resumes: resume,
@@ -162,6 +181,34 @@ struct DryRun {
         }
     }
 
+    /// Prints what a run that continues the one in a store would do.
+    func print(resuming path: String) async throws {
+        struct Found: Error {
+            let continuation: Continuation?
+        }
+        let logger = Logger(label: "operon") { _ in SwiftLogNoOpLogHandler() }
+        do {
+            // The store is opened as by a run, which then goes no further.
+            _ = try await CoordinatorHost.open(path: path, .init(), logger: logger, warn: { _ in })
+            {
+                scheduler,
+                restored in
+                if let restored, !restored.isRun {
+                    throw Failure(ExitStatus.usage, RunSession.foreignStore(path))
+                }
+                throw Found(continuation: restored?.continuation(of: graph.description, scheduler))
+            }
+        } catch let found as Found {
+            guard let continuation = found.continuation else { return print() }
+            let style = TerminalStyle(
+                environment: Environment.current,
+                isTerminal: FileOutput.standardOutput.isTerminal
+            )
+            let view = continuation.view(of: graph.description)
+            for line in ContinuationText(view, style).plan { printLine(line) }
+        }
+    }
+
     private static func what(_ operation: OperationDescription) -> String {
         switch operation.work {
         case .nothing: return "nothing"
@@ -169,11 +216,7 @@ struct DryRun {
         case .registered(let kind, _): return "operation \(kind)"
         case .external: return "external"
         case .command(let command):
-            let shell = CommandDescription.shell("").dropLast()
-            guard command.arguments.count == 3, command.arguments.starts(with: shell) else {
-                return command.arguments.joined(separator: " ")
-            }
-            return command.arguments[2]
+            return CommandText.line(command.arguments)
         }
     }
 }

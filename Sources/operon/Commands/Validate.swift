@@ -26,13 +26,14 @@ struct Validate: ParsableCommand {
             return
         }
         let topology = graph.compiled.topology
-        let parts = [
-            Self.count(topology.operationCount, "operation", "operations"),
-            Self.count(topology.edgeCount, "dependency", "dependencies"),
-            Self.count(graph.compiled.queues.count, "queue", "queues"),
-        ]
-        let name = TerminalText.line(graph.description.name)
-        printLine("\(graphFile.file): “\(name)” is valid: \(parts.joined(separator: ", "))")
+        var parts = [Self.count(topology.operationCount, "operation", "operations")]
+        if topology.edgeCount > 0 {
+            parts.append(Self.count(topology.edgeCount, "dependency", "dependencies"))
+        }
+        let queues = graph.compiled.queues.count
+        if queues > 1 { parts.append(Self.count(queues, "queue", "queues")) }
+        let file = graphFile.file == "-" ? "standard input" : graphFile.file
+        printLine("\(TerminalText.line(file)) is valid: \(parts.joined(separator: ", "))")
     }
 
     private func checkTrigger() throws {

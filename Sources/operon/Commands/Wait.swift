@@ -75,6 +75,6 @@ struct Waiting: Sendable {
     }
 
     private func hasEnded(_ graph: String) async throws -> Bool {
-        try await session.patiently { try await session.client.graph(graph) }.status == .finished
+        try await session.patiently { try await session.client.graph(graph) }.status.isFinished
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 struct Watch: AsyncParsableCommand {
@@ -27,6 +28,7 @@ struct Watch: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .graph(graph)) { session in
+            OwnProcess.endWhenUnread()
             let watching = Watching(
                 session,
                 output: session.console.output,

@@ -94,7 +94,7 @@ final class MapOutput: RunListener {
                     state.attempts[Int(operation.index)]?.end = end
                 }
             case .result(let operation, _, let result):
-                deliver(result.logTail, of: Int(operation.index))
+                deliver(result.log.tail, of: Int(operation.index))
             case .finished(let operation, let outcome): ended(Int(operation.index), outcome)
             case .rangeFinished(let operations, let outcome):
                 for operation in operations { ended(Int(operation.index), outcome) }
@@ -138,8 +138,8 @@ final class MapOutput: RunListener {
             if parts.isCut {
                 state.withLockedValue { _ = $0.lost.insert(index) }
                 Self.say(
-                    "the first bytes of the output of \(name) are missing: only the last"
-                        + " \(Limits().logBytes) bytes of a log are kept"
+                    "the first bytes of the output of \(name) are missing: it printed more than"
+                        + " \(Limits().logBytes) bytes"
                 )
             }
             do {

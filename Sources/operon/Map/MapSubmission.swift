@@ -173,7 +173,14 @@ struct MapSubmission: Sendable {
         if hasLog {
             let selector = OperationSelector(graph: graph, operation: "@\(index)")
             let logs = try await session.patiently { try await session.client.log(of: selector) }
-            if let log = logs.last { output.deliver(Array(log.text.utf8), of: Int(index)) }
+            var last = logs[...]
+            // What is before the last gap, or of an earlier attempt, is of no use.
+            if let start = logs.lastIndex(where: {
+                $0.missedBytes > 0 || $0.number != logs.last?.number
+            }) {
+                last = logs[start].missedBytes > 0 ? logs[start...] : logs[(start + 1)...]
+            }
+            if !last.isEmpty { output.deliver(last.flatMap(\.bytes), of: Int(index)) }
         }
         // Afterwards: if the log could not be read, it is read again when the coordinator is back.
         let (count, start, host) = state.withLockedValue { state in

@@ -7,8 +7,44 @@ final class GrowingGraph: Sendable {
     /// The graph as it was submitted.
     let submitted: LoadedGraph
     private let added = NIOLockedValueBox<[OperationDescription]>([])
+    private let place = NIOLockedValueBox(Place())
+
+    private struct Place {
+        var id = GraphID(rawValue: 0)
+        var staying: Set<UInt32> = []
+    }
 
     init(_ graph: LoadedGraph) { submitted = graph }
+
+    /// The graph that the coordinator has of it. Not 0 if the file of a stored run was edited.
+    var id: GraphID {
+        get { place.withLockedValue { $0.id } }
+        set { place.withLockedValue { $0.id = newValue } }
+    }
+
+    /// Operations that stay as they succeeded before an edit. What the coordinator does in their
+    /// place concerns nobody.
+    func stay(_ operations: Set<UInt32>) { place.withLockedValue { $0.staying = operations } }
+
+    /// The notices about this graph, its workers and its coordinator: a store may have graphs that
+    /// this one replaces.
+    func relevant(_ notices: [Scheduler.Notice]) -> [Scheduler.Notice] {
+        let place = place.withLockedValue { $0 }
+        guard place.id.rawValue > 0 else { return notices }
+        return notices.flatMap { notice -> [Scheduler.Notice] in
+            switch notice.subject {
+            case .operation(let operation):
+                let isOurs = operation.graph == place.id
+                return isOurs && !place.staying.contains(operation.index) ? [notice] : []
+            case .operations(let operations, let outcome):
+                guard operations.graph == place.id else { return [] }
+                return operations.filter { !place.staying.contains($0.index) }
+                    .map { .finished($0, outcome) }
+            case .graph(let graph): return graph == place.id ? [notice] : []
+            case nil: return [notice]
+            }
+        }
+    }
 
     func append(_ operations: [OperationDescription]) {
         added.withLockedValue { $0 += operations }
@@ -20,13 +56,13 @@ final class GrowingGraph: Sendable {
             ? submitted.description.operations : submitted.description.operations + added
     }
 
-    func name(of index: UInt32) -> String {
+    func operation(_ index: UInt32) -> OperationDescription {
         let first = submitted.description.operations.count
-        guard Int(index) >= first else {
-            return submitted.description.operations[Int(index)].name
-        }
-        return added.withLockedValue { $0[Int(index) - first].name }
+        guard Int(index) >= first else { return submitted.description.operations[Int(index)] }
+        return added.withLockedValue { $0[Int(index) - first] }
     }
+
+    func name(of index: UInt32) -> String { operation(index).name }
 
     /// The graph with all operations added so far.
     var current: LoadedGraph {
@@ -39,6 +75,34 @@ final class GrowingGraph: Sendable {
             return LoadedGraph(description: description, compiled: compiled)
         } catch {
             preconditionFailure("each of its parts was found to fit behind the others: \(error)")
+        }
+    }
+}
+
+extension Scheduler.Notice {
+    fileprivate enum Subject {
+        case operation(OperationID)
+        case operations(OperationRange, Outcome)
+        case graph(GraphID)
+    }
+
+    /// `nil`: it is about a worker or the coordinator.
+    fileprivate var subject: Subject? {
+        switch self {
+        case .ready(let operation), .granted(let operation, _, _), .started(let operation, _, _),
+            .resumed(let operation, _, _), .yielded(let operation, _),
+            .waitEnded(let operation, _, _), .attemptEnded(let operation, _, _, _, _),
+            .result(let operation, _, _), .finished(let operation, _), .retry(let operation, _):
+            .operation(operation)
+        case .log(let chunk): .operation(chunk.held.operation)
+        case .progress(let report): .operation(report.held.operation)
+        case .rangeFinished(let operations, let outcome): .operations(operations, outcome)
+        case .operationsAdded(let graph, _, _), .graphFinished(let graph),
+            .graphClosedIdle(let graph):
+            .graph(graph)
+        case .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded, .eventRefused,
+            .watched:
+            nil
         }
     }
 }

@@ -54,7 +54,8 @@ struct LocalOffer: Sendable {
         var last: DeadEnd?
         while true {
             try await Task.sleep(for: Self.pause)
-            let found = await coordinator.query { Self.deadEnd(of: $0) }
+            let id = graph.id
+            let found = await coordinator.query { Self.deadEnd(of: id, $0) }
             // Between two looks, nothing has come that could go on.
             if let found, found == last {
                 let named = found.operations.map { graph.name(of: $0.index) }
@@ -69,14 +70,13 @@ struct LocalOffer: Sendable {
     /// The most operations that a sentence names.
     private static let namedMax = 3
 
-    private static func deadEnd(of scheduler: Scheduler) -> DeadEnd? {
+    private static func deadEnd(of graph: GraphID, _ scheduler: Scheduler) -> DeadEnd? {
         guard scheduler.hasWorkers else { return nil }
         var ready = 0
         for waiting in scheduler.waitingDemands {
             guard waiting.inFlight == 0, waiting.unrunnable == waiting.ready else { return nil }
             ready += waiting.ready
         }
-        let graph = GraphID(rawValue: 0)
         // What is ready besides waits for a time, or for somebody else.
         guard ready > 0, scheduler.stateCounts(of: graph).ready == ready else { return nil }
         for found in scheduler.unrunnable(in: graph) {

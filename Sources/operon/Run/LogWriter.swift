@@ -8,8 +8,8 @@ import OperonRuntime
 /// `DIRECTORY/<index>-<operation>.<attempt>.log`. Both numbers are those of the graph and its
 /// report.
 ///
-/// Pieces are appended as they arrive. The result of an attempt carries the last bytes, which
-/// replace the file unless the file has more.
+/// Pieces are appended as they arrive. The result of an attempt carries the first and the last
+/// bytes, which replace the file unless the file has more.
 struct LogWriter: Sendable {
     /// Writes on a thread of its own, because a disk may block: no task waits for it.
     private let thread: SerialThread
@@ -39,7 +39,7 @@ struct LogWriter: Sendable {
             switch self {
             case .granted, .left: return fixed
             case .chunk(let chunk): return fixed + chunk.bytes.count
-            case .ended(_, _, let end): return fixed + end.tail.count
+            case .ended(_, _, let end): return fixed + end.log.count
             }
         }
     }
@@ -84,8 +84,7 @@ struct LogWriter: Sendable {
             case .result(let operation, let attempt, let result):
                 // Without the output of the operation, which is not written here.
                 let end = EndOfLog(
-                    tail: result.logTail,
-                    isWhole: result.logBytesDropped == 0,
+                    log: result.log,
                     hasGaps: state.withLockedValue { $0.gaps.remove(attempt) != nil }
                 )
                 if !yieldIfRoom(.ended(operation, attempt, end)) {
@@ -146,8 +145,7 @@ struct LogWriter: Sendable {
 
 /// The log part of an attempt's result.
 private struct EndOfLog: Sendable {
-    let tail: [UInt8]
-    let isWhole: Bool
+    let log: KeptLog
     /// Whether pieces before the end were dropped.
     let hasGaps: Bool
 }
@@ -227,12 +225,13 @@ private struct LogFiles {
     {
         completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
-        // The last bytes do not cover the gaps.
-        if end.hasGaps, !end.isWhole { failed(Self.slowDisk) }
-        guard !end.tail.isEmpty, end.isWhole || streamed < end.tail.count else { return }
+        let isWhole = end.log.missing == 0
+        // What is kept does not cover the gaps.
+        if end.hasGaps, !isWhole { failed(Self.slowDisk) }
+        guard !end.log.isEmpty, isWhole || streamed < end.log.count else { return }
         guard let name = name(operation, attempt) else { return }
         do throws(LogFolder.Failure) {
-            try folder.replace(name, with: end.tail)
+            try folder.replace(name, with: end.log.text)
         } catch {
             failed(error.message)
         }

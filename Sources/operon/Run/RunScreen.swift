@@ -8,6 +8,8 @@ import OperonTerminal
 /// order, so that no line breaks into the progress display.
 struct RunScreen: Sendable {
     let style: TerminalStyle
+    /// Whether the person who watches can be asked.
+    let canAsk: Bool
     private let display: ProgressDisplay
     private let graph: GrowingGraph
     private let inbox: AsyncStream<Item>
@@ -27,6 +29,9 @@ struct RunScreen: Sendable {
     private enum Item: Sendable {
         case notices([Scheduler.Notice], Timestamp)
         case line(String)
+        case lines([String])
+        case pause(Latch)
+        case resume
         case connected
         case restored([OperationProgress])
         case tick
@@ -37,6 +42,7 @@ struct RunScreen: Sendable {
         graph: GrowingGraph,
         place: RunStall.Place,
         isQuiet: Bool,
+        canAsk: Bool,
         resumes: Bool,
         folds: Bool,
         environment: [String: String]
@@ -48,6 +54,7 @@ struct RunScreen: Sendable {
         self.folds = folds
         let output = QueuedOutput(FileOutput.standardError)
         self.output = output
+        self.canAsk = canAsk && output.file.isTerminal && OwnProcess.hasTerminalInput
         style = TerminalStyle(environment: environment, isTerminal: output.file.isTerminal)
         display = ProgressDisplay(
             printer: LinePrinter(output: output, style: style),
@@ -81,6 +88,21 @@ struct RunScreen: Sendable {
     /// Prints a sentence above the progress.
     func say(_ line: String) { continuation.yield(.line(line)) }
 
+    /// Prints lines above the progress. Untrusted text must go through `TerminalText` first.
+    func show(_ lines: [String]) { continuation.yield(.lines(lines)) }
+
+    /// Removes the progress from the screen. Returns when that is done.
+    func pause() async {
+        let isPaused = Latch()
+        continuation.yield(.pause(isPaused))
+        await isPaused.wait()
+    }
+
+    func resume() { continuation.yield(.resume) }
+
+    /// Prints the beginning of a line that somebody completes; only while the screen is paused.
+    func printPrompt(_ text: String) { output.write(Array(text.utf8)) }
+
     /// Called once workers can be there to run operations.
     func connected() { continuation.yield(.connected) }
 
@@ -100,7 +122,7 @@ struct RunScreen: Sendable {
         let graph = graph.submitted
         let group = await display.addGroup(name: graph.description.name)
         var state = ScreenState(graph: graph, folds: folds)
-        var stall = RunStall(graph: graph, place: place)
+        var stall = RunStall(graph: graph, place: place, canAsk: canAsk)
         await display.operationsAdded(
             graph.compiled.topology.operationCount,
             to: group,
@@ -122,6 +144,11 @@ struct RunScreen: Sendable {
                     await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
+                case .lines(let lines): await display.print(lines, at: SystemClock.now())
+                case .pause(let isPaused):
+                    await display.pause()
+                    isPaused.open()
+                case .resume: await display.resume(at: SystemClock.now())
                 case .connected:
                     await remark(stall.began(at: SystemClock.now()))
                 case .restored(let operations):
@@ -191,7 +218,7 @@ struct RunScreen: Sendable {
         asking coordinator: CoordinatorService,
         at now: Timestamp
     ) async {
-        let subjects = stall.subjects(state, at: now)
+        let subjects = stall.subjects(of: graph.id, state, at: now)
         guard !subjects.isEmpty, !isQuiet else { return }
         let reasons = await coordinator.query { scheduler in
             subjects.map { scheduler.explain($0) }
@@ -271,9 +298,17 @@ struct RunScreen: Sendable {
             case .rangeFinished(let operations, let outcome):
                 moves += operations.compactMap { state.move(.finished($0, outcome), at: now) }
                 continue
+            case .retry(let operation, let time):
+                if let move = state.move(notice, at: now) { moves.append(move) }
+                guard let attempt = state.retry(operation, at: time, now: now) else { continue }
+                await display.operationsMoved(moves, in: group, at: now)
+                moves.removeAll()
+                let name = state.operations[Int(operation.index)].name
+                await display.retried(name, attempt, in: group, at: now)
+                continue
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .result,
-                .finished, .retry, .graphFinished, .graphClosedIdle, .superseded, .eventRefused,
+                .finished, .graphFinished, .graphClosedIdle, .superseded, .eventRefused,
                 .log, .progress, .watched:
                 if let move = state.move(notice, at: now) { moves.append(move) }
                 continue

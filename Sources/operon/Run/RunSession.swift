@@ -40,6 +40,8 @@ struct RunSession {
         var operationsPerMessage: Int
         var output: OutputFormat
         var logDirectory: String?
+        /// How the output of operations is shown; `nil`: that of failed ones at the end.
+        var showsOutput: ShownOutput.Mode?
         var traceFile: String?
         /// Where the run is stored, so that it can be resumed later; `nil`: it is not stored.
         var store: String?
@@ -61,6 +63,9 @@ struct RunSession {
     private let screen: RunScreen
     private let recorder: RunRecorder
     private let logWriter: LogWriter?
+    private let shownOutput: ShownOutput?
+    /// `nil`: nobody can be asked.
+    private let questions: RunQuestions?
     private let logger: Logger
     private let busyWorker = BusyWorker()
     private let listener: (any RunListener)?
@@ -81,6 +86,7 @@ struct RunSession {
             graph: growing,
             place: options.brokerURL == nil ? .thisProcess : .broker,
             isQuiet: options.output == .quiet,
+            canAsk: options.output == .text,
             resumes: options.store != nil,
             folds: options.folds,
             environment: environment
@@ -90,6 +96,10 @@ struct RunSession {
         logWriter = try options.logDirectory.map {
             try LogWriter(directory: $0, graph: growing, say: screen.say)
         }
+        shownOutput = try options.showsOutput.map {
+            try ShownOutput(mode: $0, graph: growing, screen: screen)
+        }
+        questions = screen.canAsk ? RunQuestions(growing, screen) : nil
         logger = Logger(label: "operon") { _ in
             PlainLog(level: .warning) { screen.say($0) }
         }
@@ -97,6 +107,9 @@ struct RunSession {
 
     func run() async throws -> Int32 {
         do {
+            // What a resumed run asked before may have been answered.
+            if !options.resumes { try RunQuestions.check(graph, canAsk: questions != nil) }
+            if let traceFile = options.traceFile { try TraceFile.check(traceFile) }
             if let url = options.brokerURL { return try await runOnBroker(url) }
             return try await runInProcess()
         } catch {
@@ -145,8 +158,10 @@ struct RunSession {
             logger: logger,
             warn: { screen.say("warning: \($0)") }
         ) { scheduler, restored in
-            try check(scheduler.graphCount)
-            if let restored { takeUpAdditions(restored) }
+            if let restored {
+                try check(scheduler.graphCount, restored)
+                try takeUpAdditions(restored)
+            }
             return try link(scheduler.epoch)
         }
         let code: Result<Int32, any Error>
@@ -159,14 +174,18 @@ struct RunSession {
         return try code.get()
     }
 
+    static func foreignStore(_ path: String) -> String {
+        "\(path) contains the graphs of a coordinator: name another file."
+    }
+
     /// - Throws: `Failure` if the store holds other graphs, or a run that was not to be resumed.
-    private func check(_ graphCount: Int) throws(Failure) {
+    private func check(
+        _ graphCount: Int,
+        _ restored: CoordinatorService.Restored
+    ) throws(Failure) {
         guard let path = options.store, graphCount > 0 else { return }
-        guard graphCount == 1 else {
-            throw Failure(
-                ExitStatus.usage,
-                "\(path) contains the \(graphCount) graphs of a coordinator: name another file."
-            )
+        guard restored.isRun else {
+            throw Failure(ExitStatus.usage, Self.foreignStore(path))
         }
         guard options.resumes else {
             throw Failure(
@@ -177,8 +196,13 @@ struct RunSession {
     }
 
     /// Takes up the operations that running operations added in previous runs.
-    private func takeUpAdditions(_ restored: CoordinatorService.Restored) {
-        let id = GraphID(rawValue: 0)
+    private func takeUpAdditions(_ restored: CoordinatorService.Restored) throws(ClientError) {
+        let (id, isThere) = try restored.runGraph(
+            graph.description,
+            failFast: graph.compiled.failFast
+        )
+        growing.id = id
+        guard isThere else { return }
         let first = graph.description.operations.count
         let operations = restored.operations(of: id, from: first)
         guard !operations.isEmpty else { return }
@@ -210,14 +234,19 @@ struct RunSession {
     private func makeConfiguration(_ attendance: Attendance?) -> CoordinatorHost.Configuration {
         var configuration = CoordinatorHost.Configuration()
         configuration.operationsPerMessage = options.operationsPerMessage
-        configuration.growthObserver = { [growing] in growing.append($1) }
+        configuration.growthObserver = { [growing] in if $0 == growing.id { growing.append($1) } }
         configuration.observer = {
-            [recorder, busyWorker, screen, logWriter, listener] notices, now in
+            [growing, recorder, busyWorker, screen, logWriter, shownOutput, questions, listener]
+            all,
+            now in
+            let notices = growing.relevant(all)
             recorder.note(notices, at: now)
             listener?.note(notices, at: now)
             busyWorker.note(notices)
             screen.note(notices, at: now)
             logWriter?.note(notices)
+            shownOutput?.note(notices)
+            questions?.note(notices)
             attendance?.note(notices)
         }
         return configuration
@@ -226,10 +255,12 @@ struct RunSession {
     /// Serves until the graph is finished, a second signal arrives, or the transport gives up.
     private func serve(_ host: CoordinatorHost, _ offer: LocalOffer?) async throws -> Ending {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let interruption = Interruption()
+        let interruption = Interruption(growing)
+        try await host.service.cancelGraphs(before: growing.id)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await host.run() }
             group.addTask { await screen.run(asking: host.service) }
+            group.addTask { await questions?.run(host.service) }
             group.addTask {
                 for await signal in signals {
                     await interruption.received(signal, host.service, screen)
@@ -241,8 +272,8 @@ struct RunSession {
                 await interruption.cameToDeadEnd(sentence, host.service, screen)
             }
             group.addTask {
-                guard let listener else { return }
-                await listener.unread.wait()
+                guard let unread = listener?.unread ?? shownOutput?.unread else { return }
+                await unread.wait()
                 if !Task.isCancelled { await interruption.lostReader(host.service, screen) }
             }
             group.addTask {
@@ -275,6 +306,7 @@ struct RunSession {
                 // Writing the logs may add a message.
                 await logWriter?.flush()
                 await listener?.flush()
+                await shownOutput?.flush()
                 await screen.finish()
                 await screen.flush()
                 return true
@@ -296,6 +328,7 @@ struct RunSession {
     /// cancelled.
     private func writeOutput() async {
         await logWriter?.flush()
+        await shownOutput?.flush()
         await screen.flush()
     }
 
@@ -360,7 +393,7 @@ struct RunSession {
             // The cancel orders wait for the store as well, so the workers are stopped directly.
             host.drainWorker(within: .zero)
             await coordinator.waitUntilDecided(
-                GraphID(rawValue: 0),
+                growing.id,
                 within: CommandDescription.defaultGrace
             )
         }
@@ -388,24 +421,23 @@ struct RunSession {
             )
         }
         do throws(ClientError) {
-            let (id, operations) = try await coordinator.takeUp(
-                graph.description,
-                compiled: graph.compiled,
+            let plan = try await coordinator.planRun(graph.description, compiled: graph.compiled)
+            if let continuation = plan.continuation {
+                growing.stay(continuation.stayingIndices)
+                let view = continuation.view(of: graph.description)
+                screen.show(ContinuationText(view, screen.style).summary)
+            }
+            let operations = try await coordinator.takeUp(
+                plan,
                 traceParent: Environment.traceParent(in: environment) ?? ""
             )
             if !operations.isEmpty { recorder.restore(operations) }
             screen.restored(operations)
-            return id
+            await questions?.askAgain(coordinator)
+            return plan.graph
         } catch {
             await coordinator.shutDown()
-            guard error.code == .conflict else {
-                throw Failure(ExitStatus.failed, "\(path): \(error.message)")
-            }
-            throw Failure(
-                ExitStatus.usage,
-                "\(path) contains a run of another graph: has the file changed, or were other"
-                    + " operations named? To begin a new run, name another store."
-            )
+            throw Failure(ExitStatus.failed, "\(path): \(error.message)")
         }
     }
 
@@ -493,83 +525,5 @@ private final class BusyWorker: Sendable {
     func name(within limit: Duration) async -> String? {
         await found.wait(within: limit)
         return first.withLockedValue { $0 }
-    }
-}
-
-/// Handles Ctrl-C: the first cancels the graph and waits, the second kills.
-private actor Interruption {
-    private var signal: UnixSignal?
-    /// Open once the run must not wait for anything any more.
-    nonisolated let killed = Latch()
-    /// Open once the graph is cancelled.
-    nonisolated let cancelled = Latch()
-    /// What the store has not stored, if the run does not wait for it.
-    private(set) var unstored: String?
-
-    /// What can never run here, if that ended the run.
-    private(set) var deadEnd: String?
-
-    /// The exit code for the signal that arrived; `nil`: none did.
-    var exitCode: Int32? {
-        guard let signal else { return nil }
-        return signal == .sigterm ? ExitStatus.terminated : ExitStatus.interrupted
-    }
-
-    func received(
-        _ signal: UnixSignal,
-        _ coordinator: CoordinatorService,
-        _ screen: RunScreen
-    ) async {
-        guard self.signal == nil else {
-            killed.open()
-            return
-        }
-        self.signal = signal
-        guard await coordinator.query({ $0.graphCount }) > 0 else {
-            // Nothing was submitted yet, so there is nothing to wait for.
-            killed.open()
-            return
-        }
-        screen.say(
-            "Cancelling. Running operations were asked to stop; press Ctrl-C again to kill them."
-        )
-        await cancel(coordinator, screen, "interrupted")
-    }
-
-    /// The reader of standard output has closed its end.
-    func lostReader(_ coordinator: CoordinatorService, _ screen: RunScreen) async {
-        await cancel(coordinator, screen, "nobody reads the output")
-    }
-
-    /// Nothing is left to run but what can never run here.
-    func cameToDeadEnd(
-        _ sentence: String,
-        _ coordinator: CoordinatorService,
-        _ screen: RunScreen
-    ) async {
-        guard signal == nil else { return }
-        deadEnd = sentence
-        await cancel(coordinator, screen, "it can never run here")
-    }
-
-    private func cancel(
-        _ coordinator: CoordinatorService,
-        _ screen: RunScreen,
-        _ reason: String
-    ) async {
-        defer { cancelled.open() }
-        let target = Scheduler.Target.graph(GraphID(rawValue: 0))
-        do {
-            try await coordinator.command(
-                .cancelRequested(target, reason: reason, cascade: false)
-            )
-        } catch {
-            screen.say("warning: \(error)")
-        }
-    }
-
-    func giveUp(_ unstored: String) {
-        self.unstored = unstored
-        killed.open()
     }
 }

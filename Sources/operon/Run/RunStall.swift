@@ -17,6 +17,7 @@ struct RunStall {
 
     private let graph: LoadedGraph
     private let place: Place
+    private let canAsk: Bool
     /// When workers could first be there to run operations.
     private var beganAt: Timestamp?
     private var askedAt: Timestamp?
@@ -47,25 +48,17 @@ struct RunStall {
         case disconnected
     }
 
-    init(graph: LoadedGraph, place: Place) {
+    /// - Parameter canAsk: Whether somebody is asked about external operations.
+    init(graph: LoadedGraph, place: Place, canAsk: Bool) {
         self.graph = graph
         self.place = place
+        self.canAsk = canAsk
     }
 
     /// The reasons that are known before anything has run.
     mutating func began(at now: Timestamp) -> [String] {
         beganAt = now
-        return [unknownKinds(), uncompletable()].compactMap { $0 }
-    }
-
-    /// The coordinator of a run has no API and ends with the run, so nobody can complete external
-    /// operations.
-    private mutating func uncompletable() -> String? {
-        let count = graph.description.operations.count { $0.work.isExternal }
-        guard count > 0 else { return nil }
-        told.insert(.completion)
-        return "warning: \(Self.count(count, "is", "are")) external, and cannot be completed in "
-            + "operon run. Use operon up, operon submit and operon complete."
+        return [unknownKinds()].compactMap { $0 }
     }
 
     /// In this process no worker with other kinds can join.
@@ -93,7 +86,11 @@ struct RunStall {
 
     /// The operations to ask about now. None while something runs or changes, or right after the
     /// last question.
-    mutating func subjects(_ state: ScreenState, at now: Timestamp) -> [OperationID] {
+    mutating func subjects(
+        of id: GraphID,
+        _ state: ScreenState,
+        at now: Timestamp
+    ) -> [OperationID] {
         guard let beganAt, state.unfinishedCount > 0 else { return [] }
         // Operations that run on draining workers free no slots for others.
         let isQuiet = state.runningCount == state.externalCount || state.allWorkersDrain
@@ -113,7 +110,7 @@ struct RunStall {
             {
                 continue
             }
-            subjects.append(OperationID(graph: GraphID(rawValue: 0), index: UInt32(index)))
+            subjects.append(OperationID(graph: id, index: UInt32(index)))
             if subjects.count == Self.subjectsMax { break }
         }
         return subjects
@@ -196,10 +193,8 @@ struct RunStall {
                 "\(who) has “\(name)” and has not reported that it started."
             )
         case .awaitsCompletion:
-            return (
-                .completion,
-                "“\(name)” is external, and cannot be completed in operon run."
-            )
+            guard !canAsk else { return nil }
+            return (.completion, "“\(name)” waits for a person, and nobody can be asked here.")
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")
         case .workersSilent:

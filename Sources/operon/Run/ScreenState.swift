@@ -17,6 +17,8 @@ struct ScreenState {
     private(set) var drainingWorkers: Set<Incarnation> = []
     private var busyWorkers: Set<Incarnation> = []
     private var durations: [Duration?]
+    /// The last failure of operations that failed and may be tried again, and how many there were.
+    private var failures: [UInt32: (count: Int, why: String)] = [:]
     /// The operations that are about to succeed because their files are up to date.
     private var upToDate: Set<UInt32> = []
     private(set) var operations: [OperationDescription]
@@ -126,7 +128,11 @@ struct ScreenState {
             durations[Int(operation.index)] = start.map { end - $0 }
             switch ending {
             case .returned, .lost, .crashed: return move(operation, to: .ready, at: now)
-            case .succeeded, .failed, .cancelled: return nil
+            case .failed(let error):
+                failures[operation.index, default: (0, "")].count += 1
+                failures[operation.index]?.why = error.description
+                return nil
+            case .succeeded, .cancelled: return nil
             }
         case .retry(let operation, _): return move(operation, to: .ready, at: now)
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
@@ -138,6 +144,17 @@ struct ScreenState {
             .superseded, .eventRefused, .log, .progress, .watched:
             return nil
         }
+    }
+
+    /// What is said about an operation that failed and is tried again: “attempt 2 of 3 in 4 s:
+    /// exit 3”. `nil`: it did not fail, but cannot do its work yet.
+    func retry(_ operation: OperationID, at time: Timestamp, now: Timestamp) -> String? {
+        guard let failure = failures[operation.index] else { return nil }
+        let attempts = Int(operations[Int(operation.index)].retry.limit) + 1
+        // A part of a second is not worth waiting for.
+        let pause = time - now < .seconds(1) ? "now" : "in " + TimeFormat.short(time - now)
+        let number = "attempt \(failure.count + 1) of \(max(attempts, failure.count + 1))"
+        return "\(number) \(pause): \(failure.why)"
     }
 
     /// Takes over the states that the previous run reached.
@@ -161,6 +178,7 @@ struct ScreenState {
         at now: Timestamp
     ) -> ProgressDisplay.Move? {
         let isUpToDate = upToDate.remove(operation.index) != nil
+        failures[operation.index] = nil
         let duration = isUpToDate ? nil : durations[Int(operation.index)]
         let (phase, detail): (ProgressPhase, String) =
             switch outcome {

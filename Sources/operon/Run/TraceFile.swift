@@ -28,6 +28,18 @@ struct TraceFile {
 
     init(_ report: RunReport) { self.report = report }
 
+    /// Refuses a path that cannot be written, before the run.
+    static func check(_ path: String) throws(Failure) {
+        do throws(UserFile.Problem) {
+            try UserFile.checkWritable(path)
+        } catch {
+            throw Failure(
+                ExitStatus.usage,
+                "the timeline cannot be written to \(path): \(error)"
+            )
+        }
+    }
+
     func write(to path: String) throws {
         var runs: [(name: String, attempt: AttemptReport)] = []
         for operation in report.operations {

@@ -1,0 +1,166 @@
+import Foundation
+import Glibc
+import OperonFaultKit
+import OperonModel
+import Testing
+
+/// Editing the file of a run or of a graph, and going on from there.
+@Suite struct EditTests {
+    /// Each operation writes its name into `ran`, and its output is a number.
+    private static func graph(_ b: String, _ more: String = "") -> String {
+        """
+        name: g
+        operations:
+          a: { run: 'echo a >> ran; echo 7 > $OPERON_OUTPUT' }
+          b: { run: '\(b)', dependencies: [a] }
+          c: { run: 'echo c >> ran; cp $OPERON_INPUTS c.in', dependencies: [a, b] }
+          side: { run: 'echo side >> ran' }
+        \(more)
+        """
+    }
+
+    private static let broken = graph("echo b >> ran; exit 3")
+    private static let mended = graph("echo b >> ran; echo 8 > $OPERON_OUTPUT")
+
+    private func run(
+        _ workspace: Workspace,
+        _ text: String,
+        _ more: String...
+    ) async throws -> Ended {
+        let file = try workspace.write("g.yaml", text)
+        let arguments = ["run", "--local", "-j1", file, "--store", "r.db", "--resume"]
+        return try await workspace.operon(arguments + more)
+    }
+
+    @Test func `a run continues with an edited file, and runs what must run`() async throws {
+        try await Workspace.run { workspace in
+            #expect(try await run(workspace, Self.broken).end == .exit(1))
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "side"])
+
+            let plan = try await run(workspace, Self.mended, "--dry-run")
+            #expect(
+                plan.output == """
+                    a: stays
+                    b: runs: changed
+                    c: runs: skipped
+                    side: stays
+
+                    """
+            )
+            let mended = try await run(workspace, Self.mended)
+            #expect(mended.end == .exit(0), "\(mended.errors)")
+            #expect(
+                mended.errors.hasPrefix(
+                    """
+                    The file has changed: 2 operations stay, 2 run.
+                      changed: b
+                      skipped: c
+
+                    """
+                ),
+                "\(mended.errors)"
+            )
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "b", "c", "side"])
+            // The output of what stays is there.
+            let inputs = try workspace.read("c.in")
+            #expect(inputs.contains(#""a":7"#) && inputs.contains(#""b":8"#), "\(inputs)")
+
+            // The same file again runs nothing.
+            let again = try await run(workspace, Self.mended)
+            #expect(again.end == .exit(0))
+            #expect(workspace.lines(of: "ran").count == 5)
+
+            // Another priority is no reason to run; a new operation runs, and one is removed.
+            let more = Self.mended.replacing("  side: { run: 'echo side >> ran' }\n", with: "")
+                .replacing("a: { run", with: "a: { priority: high, run")
+            let d = "  d: { run: 'cp $OPERON_INPUTS d.in; echo d >> ran', dependencies: [a, c] }\n"
+            let third = try await run(workspace, more + d)
+            #expect(third.end == .exit(0), "\(third.errors)")
+            #expect(
+                third.errors.hasPrefix(
+                    "The file has changed: 3 operations stay, 1 runs, 1 removed.\n"
+                ),
+                "\(third.errors)"
+            )
+            #expect(workspace.lines(of: "ran").last == "d")
+            #expect(workspace.lines(of: "ran").count == 6)
+            #expect(try workspace.read("d.in").contains(#""a":7"#))
+
+            // What an edit removed and another brings back is known.
+            let back = try await run(workspace, Self.mended)
+            #expect(back.end == .exit(0), "\(back.errors)")
+            #expect(workspace.lines(of: "ran").count == 6)
+            let report = try await run(workspace, Self.mended, "--output", "json")
+            #expect(try report.report().counts == Report.Counts(succeeded: 4, total: 4))
+        }
+    }
+
+    @Test func `whoever dies between two edits, each change runs once`() async throws {
+        try await Workspace.run { workspace in
+            let waits = Self.graph("echo b >> ran; while ! [ -e go ]; do sleep 0.05; done; exit 3")
+            let file = try workspace.write("g.yaml", waits)
+            let arguments = ["run", "--local", "-j1", file, "--store", "r.db", "--resume"]
+            for text in [waits, waits + "  d: { run: 'echo d >> ran', dependencies: [b] }\n"] {
+                _ = try workspace.write("g.yaml", text)
+                let count = workspace.lines(of: "ran").count { $0 == "b" }
+                let killed = try workspace.start("operon", arguments)
+                while workspace.lines(of: "ran").count(where: { $0 == "b" }) == count {
+                    try await Task.sleep(for: .milliseconds(10))
+                }
+                killed.signal(SIGKILL)
+                _ = try await killed.end()
+                try await workspace.waitUntilNoProcess(named: "sleep")
+            }
+            let mended = try await run(workspace, Self.mended)
+            #expect(mended.end == .exit(0), "\(mended.errors)")
+            #expect(workspace.lines(of: "ran").count { $0 == "a" } == 1)
+            #expect(workspace.lines(of: "ran").count { $0 == "b" } == 3)
+            #expect(workspace.lines(of: "ran").count { $0 == "c" } == 1)
+            #expect(!workspace.lines(of: "ran").contains("d"))
+        }
+    }
+
+    @Test func `the edited file of a graph is submitted again, and its history stays`() async throws
+    {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.broken)
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
+            _ = try workspace.write("g.yaml", Self.mended)
+            let plan = try await up.operon("resubmit", "g", file, "--dry-run", "--output", "quiet")
+            #expect(plan.output == "b\nc\n")
+            let edited = try await up.operon("resubmit", "g", file, "--wait")
+            #expect(edited.end == .exit(0), "\(edited.errors)")
+            #expect(edited.output == "1\n")
+            #expect(edited.errors.contains("2 operations stay, 2 run"), "\(edited.errors)")
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "b", "c", "side"])
+            #expect(try workspace.read("c.in").contains(#""a":7"#))
+            #expect(
+                try await up.operon("list", "--status", "failed", "--output", "quiet").output
+                    == "0\n"
+            )
+
+            // After a restart, another edit goes on from the second graph.
+            try await up.restart()
+            _ = try workspace.write(
+                "g.yaml",
+                Self.mended + "  d: { run: 'echo d >> ran', dependencies: [c] }\n"
+            )
+            let third = try await up.operon("resubmit", "1", file, "--wait", "--output", "json")
+            #expect(third.end == .exit(0), "\(third.errors)")
+            #expect(workspace.lines(of: "ran").count == 6)
+            let same = try await up.operon("resubmit", "2", file, "--dry-run")
+            #expect(!same.output.contains("runs"), "\(same.output)")
+
+            let open = try workspace.write(
+                "open.yaml",
+                "name: o\noperations: { x: { external: true } }\n"
+            )
+            #expect(try await up.operon("submit", open).end == .exit(0))
+            let early = try await up.operon("resubmit", "o", open)
+            #expect(early.end == .exit(2))
+            #expect(early.errors.contains("has not finished"), "\(early.errors)")
+            #expect(try await up.operon("resubmit", "none", open).end == .exit(6))
+        }
+    }
+}

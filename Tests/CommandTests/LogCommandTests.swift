@@ -1,0 +1,299 @@
+import Foundation
+import Glibc
+import OperonFaultKit
+import OperonModel
+import Testing
+
+/// `operon logs` and `operon run --show-output`, against a real coordinator and its worker.
+@Suite struct LogCommandTests {
+    private static let flaky = """
+        name: g
+        operations:
+          a:
+            run: 'echo begun; until [ -e go ]; do sleep 0.02; done; rm go; echo ended; exit 1'
+            retry: { limit: 1, delay: 0s }
+        """
+
+    /// Asks until the command prints this: output travels on its own.
+    private func wait(_ up: Up, _ arguments: [String], for text: String) async throws {
+        while try await up.operon(arguments).output != text {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private func go(_ workspace: Workspace, _ program: Program, _ text: String) async throws {
+        _ = try workspace.write("go", "")
+        try await program.says(text)
+    }
+
+    @Test(.timeLimit(.minutes(3)))
+    func `what runs shows what it printed so far, and each attempt once`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.flaky)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await wait(up, ["logs", "g/a"], for: "begun\n")
+
+            let arguments = ["logs", "g/a", "--follow", "--coordinator", up.address]
+            let follower = try workspace.start("operon", arguments)
+            try await follower.says("begun\n")
+            _ = try workspace.write("go", "")
+            try await follower.says("begun\n", times: 2)
+            let soFar = try await up.operon("logs", "g/a")
+            #expect(soFar.output == "begun\nended\nbegun\n")
+            #expect(soFar.errors == "attempt 1:\nattempt 2:\n")
+            #expect(try await up.operon("logs", "g/a", "--attempt", "2").output == "begun\n")
+            #expect(try await up.operon("logs", "g/a", "--tail", "2").output == "ended\nbegun\n")
+            #expect(try await up.operon("logs", "g/a", "--tail", "0").output == "")
+            let past = try await up.operon("logs", "g/a", "--since", "1h")
+            #expect(past.output == "begun\nended\nbegun\n")
+
+            _ = try workspace.write("go", "")
+            let ended = try await follower.end()
+            #expect(ended.end == .exit(0))
+            #expect(ended.output == "begun\nended\nbegun\nended\n")
+            #expect(ended.errors == "attempt 2:\n")
+
+            let json = try await up.operon("logs", "g/a", "--output", "json")
+            let numbers = try json.outputLines.map { line in
+                try JSONDecoder().decode(LogView.self, from: Data(line.utf8)).number
+            }
+            #expect(numbers == [1, 2])
+            #expect(try await up.operon("logs", "g/a", "--attempt", "0").end == .exit(2))
+            #expect(try await up.operon("logs", "g/a", "--tail", "-1").end == .exit(2))
+            #expect(try await up.operon("logs", "g/none").end == .exit(6))
+        }
+    }
+
+    @Test func `a pipe gets the bytes of an operation, and a cut log says what is missing`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  bytes: { run: 'head -c 100000 /dev/urandom | tee bytes' }
+                  long: { run: 'seq -f %015.0f 1 131072' }
+                """
+            )
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            let operon = try Program.executable("operon")
+            let script = "\(operon) logs g/bytes --coordinator \(up.address) | cmp - bytes"
+            let compared = try workspace.start("/bin/sh", ["-c", script])
+            #expect(try await compared.end().end == .exit(0))
+
+            let long = try await up.operon("logs", "g/long")
+            let limit = Limits().logBytes
+            #expect(long.output.utf8.count == limit)
+            #expect(long.errors == "operon: \(2 << 20 - limit) bytes are missing here\n")
+            #expect(long.outputLines.first == "000000000000001")
+            #expect(long.outputLines.last == "000000000131072")
+        }
+    }
+
+    @Test func `the log of a graph has the names of its operations in front`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  one: { run: 'echo first; echo second' }
+                  two: { run: 'printf "no end"', dependencies: [one] }
+                  silent: { run: 'true' }
+                  three: { run: 'echo last', dependencies: [two] }
+                """
+            )
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let followed = try await up.operon("logs", "g", "--follow")
+            let text = "one | first\none | second\ntwo | no end\nthree | last\n"
+            #expect(followed.end == .exit(0))
+            // The end of a line without a line break is known when its attempt has ended.
+            #expect(
+                followed.output.split(separator: "\n").sorted()
+                    == text.split(separator: "\n").sorted()
+            )
+            let stored = try await up.operon("logs", "g")
+            #expect(
+                stored.output.split(separator: "\n").sorted()
+                    == text.split(separator: "\n").sorted()
+            )
+            #expect(
+                try await up.operon("logs", "g", "--tail", "1").outputLines.contains("one | second")
+            )
+            #expect(try await up.operon("logs", "none").end == .exit(6))
+        }
+    }
+
+    @Test func `who stops reading ends the command`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.flaky)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let operon = try Program.executable("operon")
+            for command in ["events --follow --after 0", "logs g/a --follow"] {
+                // The follower would wait for the next event for ever.
+                let script = """
+                    { \(operon) \(command) --coordinator \(up.address); echo $? >status; } | head -1
+                    """
+                let piped = try workspace.start("/bin/sh", ["-c", script])
+                let ended = try await piped.end(within: .seconds(60))
+                #expect(ended.end == .exit(0))
+                #expect(ended.errors == "")
+                #expect(try workspace.read("status") == "141\n", "\(command)")
+            }
+            _ = try workspace.write("go", "")
+        }
+    }
+
+    @Test func `on a terminal a watch names what runs`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  long: { run: 'until [ -e go ]; do sleep 0.02; done' }
+                  next: { run: 'true', dependencies: [long] }
+                """
+            )
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let watch = try workspace.start(
+                "operon",
+                ["watch", "g", "--coordinator", up.address],
+                streams: .terminal(columns: 60, rows: 24)
+            )
+            try await watch.says("  long ")
+            _ = try workspace.write("go", "")
+            let ended = try await watch.end()
+            #expect(ended.end == .exit(0))
+            let screen = TerminalScreen(columns: 60, ended.output)
+            #expect(!screen.lines.contains { $0.hasPrefix("  long") }, "\(screen.lines)")
+        }
+    }
+
+    // MARK: - Without a coordinator
+
+    @Test func `a graph comes from standard input`() async throws {
+        try await Workspace.run { workspace in
+            let operon = try Program.executable("operon")
+            let script = """
+                printf 'operations: { a: { run: pwd } }' | \(operon) run --local --show-output -
+                printf '{"operations": {"a": {"run": "true"}}}' | \(operon) validate -
+                printf 'operations: { a: { ran: x } }' | \(operon) validate -
+                """
+            let ended = try await workspace.start("/bin/sh", ["-c", script]).end()
+            #expect(ended.end == .exit(2))
+            #expect(ended.outputLines.first == "\(workspace.directory)")
+            #expect(ended.outputLines.last == "standard input is valid: 1 operation")
+            #expect(ended.errors.contains("standard input:1:"), "\(ended.errors)")
+        }
+    }
+
+    @Test func `a run shows the output of each attempt in one piece, or as it comes`() async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  one: { run: 'echo 1; sleep 0.05; echo 2; sleep 0.05; printf 3' }
+                  two: { run: 'echo a; sleep 0.05; echo b; sleep 0.05; echo c' }
+                  bad: { run: 'echo no >&2; exit 1' }
+                """
+            )
+            let whole = try await workspace.operon(["run", "-j3", "--show-output", file])
+            #expect(whole.end == .exit(1))
+            for block in ["1\n2\n3\n", "a\nb\nc\n", "no\n"] {
+                #expect(whole.output.contains(block), "\(whole.output)")
+            }
+            #expect(whole.output.utf8.count == 6 + 6 + 3)
+            let stream = try await workspace.operon(["run", "-j3", "--show-output=stream", file])
+            let lines = [
+                "one | 1", "one | 2", "one | 3", "two | a", "two | b", "two | c", "bad | no",
+            ]
+            #expect(stream.outputLines.sorted() == lines.map { $0[...] }.sorted())
+            let none = try await workspace.operon(["run", file])
+            #expect(none.output == "")
+            let wrong = try await workspace.operon([
+                "run", "--show-output", "--output", "json", file,
+            ])
+            #expect(wrong.end == .exit(2))
+        }
+    }
+
+    @Test func `on a terminal a run names what failed at once, and shows output above it`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  bad: { run: 'echo because; exit 3', retry: { limit: 1, delay: 0s } }
+                  after: { run: 'true', dependencies: [bad] }
+                  long: { run: 'until [ -e go ]; do sleep 0.02; done' }
+                """
+            )
+            let run = try workspace.start(
+                "operon",
+                ["run", "-j2", "--show-output", file],
+                streams: .terminal(columns: 60, rows: 24)
+            )
+            try await run.says(" bad: attempt 2 of 2 now: exit code 3")
+            try await run.says(" bad (")
+            try await run.says(" after: because of “bad”")
+            // It is named once it has run for a second.
+            try await run.says("  long ")
+            _ = try workspace.write("go", "")
+            let ended = try await run.end()
+            #expect(ended.end == .exit(1))
+            let screen = TerminalScreen(columns: 60, ended.output)
+            #expect(
+                screen.lines.count { $0.trimmingCharacters(in: .whitespaces) == "because" } == 3
+            )
+            #expect(screen.lines.contains { $0.hasPrefix("bad (attempt 2):") })
+            #expect(!screen.lines.contains { $0.hasPrefix("  long 0:0") })
+        }
+    }
+
+    @Test func `a run asks a person at the terminal, and refuses where nobody can be asked`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  approve: { external: true, description: 'Deploy build 17?' }
+                  deploy: { run: 'touch deployed', dependencies: { approve: succeeded } }
+                """
+            )
+            let refused = try await workspace.operon(["run", file])
+            #expect(refused.end == .exit(1))
+            #expect(refused.errors.contains("“approve” waits for a person"), "\(refused.errors)")
+
+            let run = try workspace.start(
+                "operon",
+                ["run", file],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await run.says("“approve” waits for you:")
+            try await run.says("Deploy build 17?")
+            try await run.says("[y/n/c] ")
+            try run.type("what\n")
+            try await run.says("[y/n/c] ", times: 2)
+            try run.type("y\n")
+            #expect(try await run.end().end == .exit(0))
+            #expect(FileManager.default.fileExists(atPath: workspace.path("deployed")))
+        }
+    }
+}
