@@ -95,6 +95,20 @@ import Testing
         }
     }
 
+    @Test func `a run whose graph was pruned begins anew`() async throws {
+        try await Workspace.run { workspace in
+            #expect(try await run(workspace, Self.mended).end == .exit(0))
+            let pruned = try await workspace.operon(["store", "prune", "r.db", "--keep", "0s"])
+            #expect(pruned.end == .exit(0), "\(pruned.errors)")
+            let again = try await run(workspace, Self.mended)
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(workspace.lines(of: "ran").count { $0 == "a" } == 2)
+            let edited = try await run(workspace, Self.broken)
+            #expect(edited.end == .exit(1), "\(edited.errors)")
+            #expect(edited.errors.contains("2 operations stay, 2 run"), "\(edited.errors)")
+        }
+    }
+
     @Test func `whoever dies between two edits, each change runs once`() async throws {
         try await Workspace.run { workspace in
             let waits = Self.graph("echo b >> ran; while ! [ -e go ]; do sleep 0.05; done; exit 3")
@@ -105,6 +119,8 @@ import Testing
                 let count = workspace.lines(of: "ran").count { $0 == "b" }
                 let killed = try workspace.start("operon", arguments)
                 while workspace.lines(of: "ran").count(where: { $0 == "b" }) == count {
+                    try #require(!killed.hasEnded)
+                    // Its process tells nobody that it has written the line.
                     try await Task.sleep(for: .milliseconds(10))
                 }
                 killed.signal(SIGKILL)

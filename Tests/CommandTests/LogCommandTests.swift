@@ -17,6 +17,7 @@ import Testing
     /// Asks until the command prints this: output travels on its own.
     private func wait(_ up: Up, _ arguments: [String], for text: String) async throws {
         while try await up.operon(arguments).output != text {
+            // Nobody is told of it but who asks.
             try await Task.sleep(for: .milliseconds(20))
         }
     }

@@ -44,7 +44,7 @@ extension CoordinatorService {
         let source = ContentHash(of: try StoredContents(graph, failFast: compiled.failFast).body)
         guard let newest = catalog.keptGraphs.last else {
             return RunPlan(
-                graph: GraphID(rawValue: 0),
+                graph: catalog.next,
                 continuation: nil,
                 isNew: true,
                 description: graph,
@@ -79,7 +79,7 @@ extension CoordinatorService {
         }
         compiledAgain.failFast = compiled.failFast
         return RunPlan(
-            graph: GraphID(rawValue: newest.rawValue + 1),
+            graph: catalog.next,
             continuation: continuation,
             isNew: true,
             description: edited,
@@ -208,11 +208,14 @@ extension GraphCatalog {
 
     /// Whether a graph is that of a run with this source.
     func isRun(_ graph: GraphID, of source: ContentHash) -> Bool {
-        guard graph.rawValue > 0 else {
-            return use(of: CoordinatorService.runKey, by: "")?.hash == source
+        if let first = use(of: CoordinatorService.runKey, by: ""), first.graph == graph {
+            return first.hash == source
         }
-        let before = GraphID(rawValue: graph.rawValue - 1)
-        return use(of: CoordinatorService.runKey(after: before, source), by: "")?.graph == graph
+        // The graph that it continues: the one before it that is kept, or was then.
+        return (0..<graph.rawValue).reversed().contains { before in
+            let key = CoordinatorService.runKey(after: GraphID(rawValue: before), source)
+            return use(of: key, by: "")?.graph == graph
+        }
     }
 }
 
@@ -233,12 +236,10 @@ extension CoordinatorService.Restored {
         _ graph: GraphDescription,
         failFast: Bool
     ) throws(ClientError) -> (id: GraphID, isThere: Bool) {
-        guard let newest = catalog.keptGraphs.last else {
-            return (GraphID(rawValue: 0), false)
-        }
+        guard let newest = catalog.keptGraphs.last else { return (catalog.next, false) }
         let source = ContentHash(of: try StoredContents(graph, failFast: failFast).body)
         if catalog.isRun(newest, of: source) { return (newest, true) }
-        return (GraphID(rawValue: newest.rawValue + 1), false)
+        return (catalog.next, false)
     }
 
     /// What a run of this graph would do; `nil`: nothing has run yet.

@@ -71,6 +71,9 @@ struct GraphCatalog: Sendable {
     /// One more than the highest number.
     var count: Int { entries.count }
 
+    /// The number that the next graph gets. Those of dropped graphs are not given again.
+    var next: GraphID { GraphID(rawValue: UInt32(count)) }
+
     /// The graphs that are kept, oldest first.
     var keptGraphs: [GraphID] { entries.kept.map { GraphID(rawValue: UInt32($0)) } }
 
