@@ -53,6 +53,21 @@ extension Scheduler {
         graphs[graph].unfinished == 0 && !graphs[graph].isOpen
     }
 
+    /// What operations of a graph have in common. Tests read it here, not in `graphs`: if another
+    /// module copies a large part out of a `_read` accessor, Swift 6.3.1 without optimization
+    /// destroys the copy where it was read from, after the access has ended.
+    func policies(of graph: GraphID) -> [OperationPolicy] { graphs[graph].compiled.policies }
+
+    /// A graph without its operations: its name, its settings, and whether the first failure
+    /// cancels everything that is left. The order of its operations is not kept.
+    package func settings(of graph: GraphID) -> (description: GraphDescription, failFast: Bool) {
+        let compiled = graphs[graph].compiled
+        var description = GraphDescription(name: compiled.name)
+        description.queues = Array(compiled.queues.prefix(compiled.definedQueueCount))
+        description.keys = compiled.keyLimits
+        return (description, compiled.failFast)
+    }
+
     /// Whether its deadline has passed and a record says so.
     package func isPastDeadline(_ operation: OperationID) -> Bool {
         exists(operation)

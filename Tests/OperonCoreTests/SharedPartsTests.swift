@@ -51,7 +51,8 @@ struct SharedPartsTests {
         try coordinator.bench.submit([.nothing("c"), .nothing("d", after: ["c"])])
         func places() -> [UnsafePointer<OperationPolicy>?] {
             (0..<2).map {
-                place(coordinator.bench.scheduler.graphs[GraphID(rawValue: $0)].compiled)
+                coordinator.bench.scheduler.policies(of: GraphID(rawValue: $0))
+                    .withUnsafeBufferPointer { $0.baseAddress }
             }
         }
         #expect(places()[0] == places()[1])

@@ -50,7 +50,7 @@ struct ProcessGroupTests {
         }
 
         #expect(result.attempt.end == .succeeded)
-        #expect(result.attempt.log.tail.count == Limits().logBytes)
+        #expect(result.attempt.log.count == Limits().logBytes)
     }
 
     @Test func `a thousand runs leave no descriptor, no zombie and no file`() async {
