@@ -1,4 +1,5 @@
 import Glibc
+import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -81,6 +82,48 @@ import Testing
 
         #expect(try listener.next() == "READY=1\nSTATUS=connected, waiting for the coordinator\n")
         #expect(try listener.next().hasPrefix("STOPPING=1\n"))
+    }
+
+    @Test func `a process reports while it works, and not while something is wrong`() async throws {
+        let listener = try Listener(isAbstract: false)
+        let environment = [
+            "NOTIFY_SOCKET": listener.name, "WATCHDOG_USEC": "2000", "WATCHDOG_PID": "7",
+        ]
+        let watchdog = try #require(ServiceWatchdog(environment: environment, process: 7))
+        let answers = NIOLockedValueBox(["stuck", "stuck", nil])
+        let isAsked = Latch()
+
+        #expect(watchdog.interval == .milliseconds(1))
+        await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await watchdog.run {
+                    answers.withLockedValue { answers in
+                        guard let answer = answers.first else {
+                            isAsked.open()
+                            return "stuck"
+                        }
+                        answers.removeFirst()
+                        return answer
+                    }
+                }
+            }
+            await isAsked.wait()
+            group.cancelAll()
+        }
+        try ServiceManager(socket: listener.name)?.tell([.ready])
+
+        #expect(try listener.next() == "WATCHDOG=1\n")
+        #expect(try listener.next() == "READY=1\n")
+    }
+
+    @Test(arguments: [
+        [String: String](), ["WATCHDOG_USEC": "1000"], ["NOTIFY_SOCKET": "/notify"],
+        ["NOTIFY_SOCKET": "/notify", "WATCHDOG_USEC": "0"],
+        ["NOTIFY_SOCKET": "/notify", "WATCHDOG_USEC": "soon"],
+        ["NOTIFY_SOCKET": "/notify", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "8"],
+    ])
+    func `nobody waits for reports that were not asked for`(environment: [String: String]) {
+        #expect(ServiceWatchdog(environment: environment, process: 7) == nil)
     }
 
     private static func status(_ listener: Listener, patience: Duration = .seconds(60))

@@ -1,6 +1,8 @@
 """Checks of what is deployed that no validator knows: for scripts/check-deploy.
 
     check_deploy.py times                   whoever stops a worker waits for its drain
+    check_deploy.py containers              every container is confined, and has a limit of memory
+    check_deploy.py alerts                  alerts name metrics that there are
     check_deploy.py definitions PASSWORD    standard input: definitions for the prefix `a+b.` and
                                             workers with this password
 """
@@ -34,7 +36,7 @@ def check_times():
         ("deploy/kubernetes/operon.yaml", pod["terminationGracePeriodSeconds"],
          pod["containers"][0]["args"]) for pod in pods
     ]
-    for unit in sorted((ROOT / "deploy/systemd").iterdir()):
+    for unit in sorted((ROOT / "deploy/systemd").glob("operon-worker*.service")):
         seconds = re.search(r"^TimeoutStopSec=(\d+)$", unit.read_text(), re.M)[1]
         limits.append((unit.name, seconds, options))
     for name, limit, arguments in limits:
@@ -82,7 +84,41 @@ def check_definitions(password):
                 sys.exit(f"{user} {right} {pattern}: wrong for {name}")
 
 
-if sys.argv[1] == "times":
-    check_times()
-else:
-    check_definitions(sys.argv[2])
+def check_containers():
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    for name, service in compose["services"].items():
+        if not (service.get("read_only") and service.get("cap_drop") == ["ALL"]
+                and service.get("security_opt") == ["no-new-privileges:true"]):
+            sys.exit(f"docker-compose.yml: {name} is not confined")
+        if not ("mem_limit" in service and "pids_limit" in service):
+            sys.exit(f"docker-compose.yml: {name} has no limits")
+        for port in service.get("ports", []):
+            if not port.startswith("127.0.0.1:"):
+                sys.exit(f"docker-compose.yml: {name} is published beyond this machine")
+    documents = yaml.safe_load_all((ROOT / "deploy/kubernetes/operon.yaml").read_text())
+    pods = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in documents
+            if one["kind"] in ("Deployment", "StatefulSet")}
+    for name, pod in pods.items():
+        if pod["automountServiceAccountToken"] or not pod["securityContext"]["runAsNonRoot"]:
+            sys.exit(f"deploy/kubernetes/operon.yaml: {name} has more rights than it needs")
+        for container in pod["containers"]:
+            rights = container["securityContext"]
+            if (rights["allowPrivilegeEscalation"] or not rights["readOnlyRootFilesystem"]
+                    or rights["capabilities"]["drop"] != ["ALL"]
+                    or "memory" not in container["resources"]["limits"]):
+                sys.exit(f"deploy/kubernetes/operon.yaml: {name} is not confined")
+
+
+def check_alerts():
+    known = set(re.findall(r"\boperon_\w+", (ROOT / "docs/OBSERVING.md").read_text()))
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            for name in re.findall(r"\boperon_\w+", rule["expr"]):
+                if re.sub(r"_(bucket|count|sum)$", "", name) not in known:
+                    sys.exit(f"{rule['alert']}: docs/OBSERVING.md has no {name}")
+
+
+CHECKS = {"times": check_times, "containers": check_containers, "alerts": check_alerts,
+          "definitions": check_definitions}
+CHECKS[sys.argv[1]](*sys.argv[2:])

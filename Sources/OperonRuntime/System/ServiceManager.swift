@@ -13,6 +13,8 @@ package struct ServiceManager: Sendable {
         case stopping(within: Duration)
         /// A status line for people, shown by `systemctl status`.
         case status(String)
+        /// The service still works: see `ServiceWatchdog`.
+        case alive
     }
 
     /// The path in socket address form: an abstract one begins with a zero byte.
@@ -94,6 +96,7 @@ extension ServiceManager.News {
         case .status(let line):
             let text = line.split(whereSeparator: \.isNewline).joined(separator: " ")
             return "STATUS=\(text)\n"
+        case .alive: return "WATCHDOG=1\n"
         }
     }
 }
