@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check benchmark benchmark-peers format lint up package down
+.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check benchmark benchmark-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -45,12 +45,13 @@ format: ## format the Swift files
 lint: ## say what is not formatted
 	@scripts/format --check
 
-up: .env ## a cluster in containers, and a run of the example on it
+up: ## a cluster in containers, and a run of the example on it
+	@deploy/passwords
 	@docker compose up --build --detach
-	@docker compose run --build --rm operon run /graphs/wordcount-data.yaml
+	@docker compose run --rm operon submit --wait /graphs/wordcount-data.yaml
 
-.env:
-	@deploy/passwords >.env
+release: ## the files of a release: package, archive, checksums, notices
+	@scripts/release
 
 package: ## a Debian package of both programs
 	@scripts/package

@@ -22,6 +22,11 @@ let testSettings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// What `--version` says besides the version: scripts that build releases set it to the commit and
+/// its date. Everybody else builds without, so that a commit changes no object.
+let build: [CSetting] =
+    Context.environment["OPERON_BUILD"].map { [.define("OPERON_BUILD", to: "\"\($0)\"")] } ?? []
+
 let package = Package(
     name: "operon",
     platforms: [.macOS(.v15)],
@@ -71,7 +76,7 @@ let package = Package(
             pkgConfig: "yaml-0.1",
             providers: [.apt(["libyaml-dev"])]
         ),
-        .target(name: "COperonProcess"),
+        .target(name: "COperonProcess", cSettings: build),
         .target(name: "COperonAPI", exclude: ["openapi.json"]),
 
         // Values, decisions, bytes, ports.

@@ -255,6 +255,12 @@ extension AnyOperationHandle {
         }
     }
 
+    /// Why there is no value, with the name of the cause if the coordinator still has it.
+    func skipped(for cause: OperationID) async -> OperationSkipped {
+        let dependency = try? await dependencies.first { $0.id == cause }
+        return OperationSkipped(cause: cause, causeName: dependency?.name)
+    }
+
     // MARK: - Priority
 
     /// The priority of the operation among the ready operations of its queue.

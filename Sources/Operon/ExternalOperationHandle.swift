@@ -67,7 +67,7 @@ public final class ExternalOperationHandle<Output: Codable & Sendable>: AnyOpera
             case .succeeded: break
             case .failed(let error): throw error
             case .cancelled: throw CancellationError()
-            case .skipped(let cause): throw OperationSkipped(cause: cause)
+            case .skipped(let cause): throw await skipped(for: cause)
             }
             let payload = try await outputPayload()
             do throws(PayloadError) {

@@ -97,7 +97,15 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
     ///
     /// - Throws: `OperationError`, `CancellationError` or ``OperationSkipped``, by the outcome; the
     ///   errors of ``outcome``.
-    public var value: Output { get async throws { try await outcome.get() } }
+    public var value: Output {
+        get async throws {
+            do {
+                return try await outcome.get()
+            } catch let error as OperationSkipped {
+                throw await skipped(for: error.cause)
+            }
+        }
+    }
 }
 
 extension AnyOperationHandle {

@@ -44,7 +44,7 @@ public final class NamedOperationHandle: AnyOperationHandle, @unchecked Sendable
         case .succeeded: break
         case .failed(let error): throw error
         case .cancelled: throw CancellationError()
-        case .skipped(let cause): throw OperationSkipped(cause: cause)
+        case .skipped(let cause): throw await skipped(for: cause)
         }
         let payload = try await outputPayload()
         do throws(PayloadError) {

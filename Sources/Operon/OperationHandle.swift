@@ -108,6 +108,8 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
                 return try await outcome.get()
             } catch let error as OperationError {
                 throw Op.thrown(by: error) ?? error
+            } catch let error as OperationSkipped {
+                throw await skipped(for: error.cause)
             }
         }
     }

@@ -41,7 +41,17 @@ extension OperationOutcome: Hashable where Output: Hashable {}
 public struct OperationSkipped: Error, Hashable, Sendable, CustomStringConvertible {
     /// The direct dependency that caused it; the operation itself, if the cause has been dropped.
     public let cause: OperationID
+    /// The name of that dependency; `nil`: it is not known here.
+    public let causeName: String?
+
+    init(cause: OperationID, causeName: String? = nil) {
+        self.cause = cause
+        self.causeName = causeName
+    }
 
     /// One sentence for a person.
-    public var description: String { "It was skipped, because of how operation \(cause) ended." }
+    public var description: String {
+        let name = causeName.map { "“\($0)”" } ?? "operation \(cause)"
+        return "The operation was skipped because of how \(name) ended."
+    }
 }

@@ -95,15 +95,8 @@ extension Error {
         case let connection as NIOConnectionError:
             connection.connectionErrors.first.map { $0.error.sentence }
                 ?? "the host’s name is not known"
-        case let tls as NIOSSLExtraError where tls == .failedToValidateHostname:
-            "the broker’s certificate is for another host"
-        case let error where "\(error)".contains("CERTIFICATE_VERIFY_FAILED"):
-            "no authority that is trusted here has signed the broker’s certificate "
-                + "(CERTIFICATE_VERIFY_FAILED)"
-        case let error where "\(error)".contains("EOF during handshake"):
-            "the other side broke off the TLS handshake"
-        case let error where "\(error)".contains("WRONG_VERSION_NUMBER"):
-            "the other side does not speak TLS"
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            TLSWords.sentence("\(self)", of: "the broker")
         default: "\(self)"
         }
     }

@@ -2,8 +2,8 @@ import NIOCore
 import NIOSSL
 import OperonSystem
 
-/// A private key that cannot be read, or that other users can read.
-private struct UnusableKey: Error, CustomStringConvertible {
+/// A file that cannot be read, or a private key that other users can read.
+private struct UnusableFile: Error, CustomStringConvertible {
     let description: String
 }
 
@@ -12,6 +12,10 @@ extension BrokerAddress.TLS {
     func context() throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
+        for file in [authorityFile, certificateFile].compactMap({ $0 }) {
+            guard let why = SecretFile.problem(of: file) else { continue }
+            throw UnusableFile(description: "the certificates in \(file) cannot be read: \(why)")
+        }
         if let file = authorityFile { configuration.trustRoots = .file(file) }
         if let file = certificateFile {
             configuration.certificateChain = try NIOSSLCertificate.fromPEMFile(file)
@@ -22,7 +26,7 @@ extension BrokerAddress.TLS {
             do throws(SecretFile.Problem) {
                 key = try SecretFile.read(file)
             } catch {
-                throw UnusableKey(description: error.text("key", in: file))
+                throw UnusableFile(description: error.text("key", in: file))
             }
             configuration.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
         }

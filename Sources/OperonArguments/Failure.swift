@@ -4,10 +4,29 @@ package import OperonPorts
 package struct Failure: Error {
     package let code: Int32
     package let message: String
+    /// For wrong files: each problem that `message` describes.
+    package let problems: [Problem]
 
-    package init(_ code: Int32, _ message: String) {
+    /// One problem of a file.
+    package struct Problem: Hashable, Sendable, Encodable {
+        /// The kind of the problem; programs may rely on it.
+        package var code: String
+        package var file: String
+        /// From 1; `nil`: the problem has no position in the file.
+        package var line: Int?
+        package var column: Int?
+        package var message: String
+
+        package init(code: String, file: String, line: Int?, column: Int?, message: String) {
+            (self.code, self.file, self.line, self.column) = (code, file, line, column)
+            self.message = message
+        }
+    }
+
+    package init(_ code: Int32, _ message: String, problems: [Problem] = []) {
         self.code = code
         self.message = message
+        self.problems = problems
     }
 
     /// Why a coordinator cannot continue with its store. `hint` says how to start it again; it is

@@ -8,17 +8,20 @@ import OperonTerminal
 package enum Program<Command: ParsableCommand> {
     /// `name` is printed before every error message; `nil`: the message stands alone. `check`
     /// inspects the arguments before they are parsed. `rewrite` changes them before that.
-    /// `usageStatus` is the exit code for arguments that cannot be parsed.
+    /// `usageStatus` is the exit code for arguments that cannot be parsed. `isJSON` tells whether
+    /// the arguments ask for errors in JSON.
     package static func run(
         name: String? = nil,
         rewrite: ([String]) -> [String] = { $0 },
         usageStatus: ([String]) -> Int32 = { _ in ExitStatus.usage },
+        isJSON: ([String]) -> Bool = { _ in false },
         check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
     ) async {
         // Must come before any thread or process is started.
         Environment.conceal()
         OwnProcess.raiseDescriptors()
         let arguments = rewrite(Array(CommandLine.arguments.dropFirst()))
+        let report = ErrorReport(name: name, isJSON: isJSON(arguments))
         do {
             try check(arguments)
             var command = try Command.parseAsRoot(arguments)
@@ -29,39 +32,44 @@ package enum Program<Command: ParsableCommand> {
             }
             LostOutput.endIfLost(name)
         } catch let failure as Failure {
-            end(failure.code, name, failure.message)
+            end(failure, report)
         } catch let error as PortError {
-            end(ExitStatus.of(error), name, error.message)
+            end(Failure(ExitStatus.of(error), error.message), report)
         } catch let error as StateDirectoryError {
-            end(error.isHeld ? ExitStatus.held : ExitStatus.usage, name, error.message)
+            let code = error.isHeld ? ExitStatus.held : ExitStatus.usage
+            end(Failure(code, error.message), report)
         } catch let error as ControlGroupError {
-            end(ExitStatus.usage, name, error.message)
+            end(Failure(ExitStatus.usage, error.message), report)
         } catch let error as WorkerOfferError {
-            end(ExitStatus.usage, name, error.message)
+            end(Failure(ExitStatus.usage, error.message), report)
         } catch let code as ExitCode {
             LostOutput.endIfLost(name, code.rawValue)
             Command.exit(withError: code)
         } catch {
-            end(for: error, usageStatus(arguments))
+            end(for: error, usageStatus(arguments), report)
         }
     }
 
-    private static func end(_ code: Int32, _ name: String?, _ message: String) -> Never {
-        let begin = name.map { "\($0): " } ?? ""
+    private static func end(_ failure: Failure, _ report: ErrorReport) -> Never {
         LineQueue.flushKept()
-        FileOutput.standardError.write(Array("\(begin)\(Mask.passwords(in: message))\n".utf8))
-        Command.exit(withError: ExitCode(code))
+        FileOutput.standardError.write(Array(report.text(failure).utf8))
+        Command.exit(withError: ExitCode(failure.code))
     }
 
     /// Prints help and the version to standard output, and explains a wrong call on standard error.
-    private static func end(for error: any Error, _ usageStatus: Int32) -> Never {
+    private static func end(
+        for error: any Error,
+        _ usageStatus: Int32,
+        _ report: ErrorReport
+    ) -> Never {
         // An error message may quote a URL that was given in the wrong place.
         let message = Mask.passwords(in: Command.fullMessage(for: error))
-        let isHelp = Command.exitCode(for: error).isSuccess
-        let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
-        if !message.isEmpty { output.print(message) }
-        if isHelp { LostOutput.endIfLost() }
-        Command.exit(withError: ExitCode(isHelp ? ExitStatus.success : usageStatus))
+        guard Command.exitCode(for: error).isSuccess else {
+            end(Failure(usageStatus, ErrorReport.sentences(ofParser: message)), report)
+        }
+        if !message.isEmpty { FileOutput.standardOutput.print(message) }
+        LostOutput.endIfLost()
+        Command.exit(withError: ExitCode(ExitStatus.success))
     }
 }
 

@@ -40,6 +40,8 @@ package struct Continuation: Hashable, Sendable {
         case ended(OutcomeKind?)
         /// Something that it added to its graph while it ran did not succeed.
         case additions
+        /// Somebody asked for it.
+        case asked
         /// A dependency of this name runs.
         case dependency(String)
     }
@@ -59,10 +61,12 @@ package struct Continuation: Hashable, Sendable {
     ///   - previous: The operations of the graph that is edited.
     ///   - older: Operations that earlier edits have removed, the newest of each name.
     ///   - graph: The new graph, which compiles: names are unique, and there are no cycles.
+    ///   - again: The names of operations that run even if they succeeded and are the same.
     package init(
         of previous: [Previous],
         older: [Previous] = [],
-        in graph: GraphDescription
+        in graph: GraphDescription,
+        again: Set<String> = []
     ) {
         var places: [String: Int] = [:]
         places.reserveCapacity(graph.operations.count)
@@ -95,11 +99,14 @@ package struct Continuation: Hashable, Sendable {
                     guard let place = places[dependency.name] else { return false }
                     return !Self.ran(previous, after: dependency.name, settled[place])
                 }
-                let decision = Self.decision(
+                var decision = Self.decision(
                     on: operation,
                     previous: previous,
                     runs: other?.name
                 ) { places[$0] != nil }
+                if case .stays = decision, again.contains(operation.name) {
+                    decision = .runs(.asked)
+                }
                 decisions[place] = decision
                 switch decision {
                 case .stays(let id): settled[place] = id
@@ -266,6 +273,7 @@ extension Continuation.Reason {
         case .changed: "changed"
         case .ended(let outcome): outcome?.name ?? "unfinished"
         case .additions: "additions"
+        case .asked: "asked"
         case .dependency: "dependency"
         }
     }

@@ -21,10 +21,18 @@ extension HTTPCoordinatorClient {
     package func resubmit(
         _ submission: Submission,
         of graph: String,
-        isDryRun: Bool
+        _ options: ResubmitOptions
     ) async throws(ClientError) -> ContinuationView {
-        let ask = Ask(.POST, "graphs", graph, "resubmit")
-        return try await send(submission, ask.with("dryRun", isDryRun ? true : nil))
+        var ask = Ask(.POST, "graphs", graph, "resubmit")
+        if !options.again.isEmpty { ask = try ask.with("again", json: options.again) }
+        return try await send(submission, ask.with("dryRun", options.isDryRun ? true : nil))
+    }
+
+    package func rerun(
+        graph: String,
+        _ options: ResubmitOptions
+    ) async throws(ClientError) -> ContinuationView {
+        try await value(Ask(.POST, "graphs", graph, "rerun").with(json: options))
     }
 
     private func send<Answer: Decodable>(

@@ -6,6 +6,7 @@ import NIOPosix
 import NIOSSL
 package import OperonModel
 package import OperonPorts
+import OperonSystem
 
 #if canImport(Glibc)
 import Glibc
@@ -113,7 +114,7 @@ extension HTTPCoordinatorClient {
             }
         }
         if error is NIOSSLError || error is BoringSSLError || error is NIOSSLExtraError {
-            return .noTLS(url, "\(error)")
+            return .noTLS(url, TLSWords.sentence("\(error)", of: "the coordinator"))
         }
         if let error = error as? NIOConnectionError, error.connectionErrors.isEmpty {
             return ClientError(
@@ -155,8 +156,8 @@ extension ClientError {
     fileprivate static func noTLS(_ url: String, _ why: String) -> ClientError {
         ClientError(
             .unreachable,
-            "\(url) cannot be trusted, or speaks no TLS: look whether the address is right, and "
-                + "whether its certificate is from the authority that was named. (\(why))"
+            "No TLS connection to \(url): \(why). Check the address, and the authority that "
+                + "signed its certificate."
         )
     }
 }

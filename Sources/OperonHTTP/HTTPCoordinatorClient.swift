@@ -213,13 +213,24 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             return ask
         }
 
-        func with(json value: some Encodable) throws(ClientError) -> Ask {
-            var ask = self
+        func with(
+            _ name: String,
+            json value: some Encodable
+        ) throws(ClientError) -> Ask {
+            with(name, String(decoding: try Self.line(value), as: UTF8.self))
+        }
+
+        private static func line(_ value: some Encodable) throws(ClientError) -> [UInt8] {
             do {
-                ask.body = .bytes(ByteBuffer(bytes: try JSONBytes.line(value)))
+                return try JSONBytes.line(value)
             } catch {
                 throw ClientError(.invalid, "What was asked cannot be said in JSON: \(error).")
             }
+        }
+
+        func with(json value: some Encodable) throws(ClientError) -> Ask {
+            var ask = self
+            ask.body = .bytes(ByteBuffer(bytes: try Self.line(value)))
             ask.headers.replaceOrAdd(name: "Content-Type", value: "application/json")
             return ask
         }

@@ -110,7 +110,17 @@ extension HTTPServer {
         },
     ]
 
+    /// What a person reads who opens the address in a browser.
+    private static let greeting = """
+        This is the API of an Operon coordinator.
+        /v1/openapi.json describes it. The command operon uses it: operon list --coordinator URL
+
+        """
+
     static let healthRoutes: [Route] = [
+        Route("GET", "/", .open) { _ in
+            .bytes(ByteBuffer(string: greeting), type: "text/plain; charset=utf-8")
+        },
         Route("GET", "/healthz", .open) { call in
             .health(await call.server.health.healthz(), call)
         },

@@ -52,15 +52,22 @@ extension HTTPServer {
             "/v1/graphs/{graph}/resubmit",
             .operate,
             body: .graph,
-            query: ["dryRun", "name", "parameters"]
+            query: ["again", "dryRun", "name", "parameters"]
         ) { call in
-            let isDryRun = try call.flag("dryRun")
+            var options = ResubmitOptions()
+            options.again = try call.names("again")
+            options.isDryRun = try call.flag("dryRun")
             let view = try await call.client.resubmit(
                 try await call.submission(),
                 of: call.graph,
-                isDryRun: isDryRun
+                options
             )
-            return .json(view, created: !isDryRun)
+            return .json(view, created: !options.isDryRun)
+        },
+        Route("POST", "/v1/graphs/{graph}/rerun", .operate, body: .json(isRequired: true)) { call in
+            let options = try call.json(RerunBody.self).options
+            let view = try await call.client.rerun(graph: call.graph, options)
+            return .json(view, created: !options.isDryRun)
         },
         Route("POST", "/v1/graphs/{graph}/close", .operate) { call in
             .json(try await call.client.close(graph: call.graph))

@@ -124,10 +124,13 @@ package final class HTTPServer: Sendable {
             tls.applicationProtocols = ["http/1.1"]
             return try TLSChannel(channel, tlsConfiguration: tls)
         } catch {
+            let why =
+                SecretFile.problem(of: files.certificate)
+                ?? TLSWords.sentence("\(error)", of: "these files")
             throw HTTPServerError(
                 .file,
                 "The certificate in \(files.certificate) and the key in \(files.key) cannot be "
-                    + "used: \(error)."
+                    + "used: \(why)."
             )
         }
     }

@@ -197,6 +197,18 @@ struct RetryBody: Decodable {
     }
 }
 
+struct RerunBody: Decodable {
+    let options: ResubmitOptions
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["operations", "dryRun"])
+        var options = ResubmitOptions()
+        options.again = try fields.required([String].self, "operations")
+        options.isDryRun = try fields.optional(Bool.self, "dryRun") ?? false
+        self.options = options
+    }
+}
+
 struct PriorityBody: Decodable {
     let priority: QueuePriority
 

@@ -116,6 +116,7 @@ struct Responder: Sendable {
             }
             segments.append(text)
         }
+        if path == "/" { segments = [] }
         let isHead = head.method == .head
         let method = isHead ? "GET" : head.method.rawValue
         var others: [Route] = []

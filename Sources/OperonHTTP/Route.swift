@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPTypes
 import NIOCore
 import OperonModel
@@ -118,6 +119,15 @@ struct Call: Sendable {
             }
             return kinds
         }
+    }
+
+    /// The names in a JSON array in the query; empty: none.
+    func names(_ name: String) throws(Failure) -> [String] {
+        guard let text = query[name] else { return [] }
+        guard let names = try? JSONDecoder().decode([String].self, from: Data(text.utf8)) else {
+            throw .invalid(name, "is a JSON array of names")
+        }
+        return names
     }
 
     func number<Number: FixedWidthInteger>(

@@ -17,8 +17,8 @@ package struct ContinuedOperationView: Hashable, Sendable, Codable {
     package var name: String
     /// The operation as which it succeeded, which stays; `nil`: it runs.
     package var stays: OperationName?
-    /// Why it runs: `added`, `changed`, `failed`, `cancelled`, `skipped`, `unfinished`, `additions`
-    /// or `dependency`; `nil`: it stays.
+    /// Why it runs: `added`, `changed`, `succeeded`, `failed`, `cancelled`, `skipped`,
+    /// `unfinished`, `additions`, `asked` or `dependency`; `nil`: it stays.
     package var reason: String?
     /// The dependency that runs, if that is the reason.
     package var dependency: String?

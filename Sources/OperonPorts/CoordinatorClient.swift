@@ -12,12 +12,15 @@ package protocol CoordinatorClient: Sendable {
     func add(_ addition: Submission, to graph: String) async throws(ClientError) -> GraphView
     /// Submits an edited form of a finished graph: what succeeded in that graph and is the same
     /// stays, everything else runs.
-    ///
-    /// - Parameter isDryRun: Whether it is only asked what would happen.
     func resubmit(
         _ submission: Submission,
         of graph: String,
-        isDryRun: Bool
+        _ options: ResubmitOptions
+    ) async throws(ClientError) -> ContinuationView
+    /// The same with the graph as it was submitted.
+    func rerun(
+        graph: String,
+        _ options: ResubmitOptions
     ) async throws(ClientError) -> ContinuationView
     /// Closes an open graph: it accepts no more operations from clients.
     func close(graph: String) async throws(ClientError) -> GraphView
@@ -281,6 +284,19 @@ package struct SuspendRequest: Hashable, Sendable, Codable {
     /// Seconds to wait until the suspension is effective.
     package var wait: Double?
     package init() {}
+}
+
+package struct ResubmitOptions: Hashable, Sendable, Encodable {
+    /// The names of operations that run even if they succeeded and are the same.
+    package var again: [String] = []
+    /// Whether it is only asked what would happen.
+    package var isDryRun = false
+    package init() {}
+
+    private enum CodingKeys: String, CodingKey {
+        case again = "operations"
+        case isDryRun = "dryRun"
+    }
 }
 
 package struct RetryRequest: Hashable, Sendable, Codable {

@@ -14,11 +14,12 @@ package struct ContinuationText {
     private static let namesMax = 5
 
     /// A summary: the numbers, and the reasons with the first operations of each.
-    package var summary: [String] {
+    ///
+    /// - Parameter lead: What precedes the numbers.
+    package func summary(_ lead: String = "") -> [String] {
         let runs = view.operations.count { $0.stays == nil }
         let stays = view.operations.count - runs
-        var head =
-            "The file has changed: \(stays) \(stays == 1 ? "operation stays" : "operations stay")"
+        var head = "\(lead)\(stays) \(stays == 1 ? "operation stays" : "operations stay")"
         head += ", \(runs) \(runs == 1 ? "runs" : "run")"
         if !view.removed.isEmpty { head += ", \(view.removed.count) removed" }
         var groups: [(what: String, names: [String])] = []
@@ -44,10 +45,27 @@ package struct ContinuationText {
     package var plan: [String] {
         let lines = view.operations.map { operation in
             let name = TerminalText.line(operation.name)
-            return operation.stays == nil ? "\(name): runs: \(why(operation))" : "\(name): stays"
+            return operation.stays == nil
+                ? "\(name): runs, \(because(operation))" : "\(name): stays"
         }
         return (lines + view.removed.map { "\(TerminalText.line($0)): removed" })
             .map { style.spelled($0) }
+    }
+
+    private func because(_ operation: ContinuedOperationView) -> String {
+        if let dependency = operation.dependency {
+            return "because “\(TerminalText.line(dependency))” runs"
+        }
+        switch operation.reason {
+        case "added": return "because it is new"
+        case "asked": return "as asked for"
+        case "changed": return "because it has changed"
+        case "unfinished": return "because it has not finished"
+        case "additions": return "because what it added did not succeed"
+        case "failed": return "because it failed"
+        case "cancelled", "skipped": return "because it was \(operation.reason ?? "")"
+        case let reason: return TerminalText.line(reason ?? "")
+        }
     }
 
     private func why(_ operation: ContinuedOperationView) -> String {
@@ -56,6 +74,7 @@ package struct ContinuationText {
         }
         switch operation.reason {
         case "added": return "new"
+        case "asked": return "asked for"
         case "unfinished": return "not finished"
         case "additions": return "what it added did not succeed"
         case let reason: return TerminalText.line(reason ?? "")

@@ -35,7 +35,8 @@ extension RunReport {
         lines += cancelledLines(style: style, limits: limits)
         lines += repeatedLines(style: style, limits: limits)
         lines.append(countLine(style: style))
-        lines.append(timeLine(style: style))
+        // A run that went on where all had ended took no time that means anything.
+        if makespan > .zero { lines.append(timeLine(style: style)) }
         return lines
     }
 

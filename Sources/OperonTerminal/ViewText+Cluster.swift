@@ -176,11 +176,13 @@ extension ViewText {
             TextTable.Column(title: "HEARD", isRight: true, importance: 1),
         ])
         for worker in workers {
+            // Whoever is gone has nothing that could be taken.
+            let isGone = worker.status == "gone"
             table.add([
                 TextTable.Cell(shown(worker.name)),
                 TextTable.Cell(shown(worker.status), worker.status == "alive" ? nil : .attention),
-                TextTable.Cell("\(worker.busySlots)/\(worker.slots)"),
-                TextTable.Cell(shown(Self.resources(of: worker))),
+                TextTable.Cell(isGone ? "" : "\(worker.busySlots)/\(worker.slots)"),
+                TextTable.Cell(isGone ? "" : shown(Self.resources(of: worker))),
                 TextTable.Cell(shown(Self.labels(of: worker))),
                 TextTable.Cell(shown(worker.host)),
                 TextTable.Cell(shown(worker.queues.joined(separator: ","))),

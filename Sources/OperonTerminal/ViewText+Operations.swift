@@ -113,6 +113,17 @@ extension ViewText {
         return style.tinted(name(operation), .strong) + " " + verb(operation) + state + end
     }
 
+    /// After `logs` of an operation without a log.
+    package func printedNothing(_ operation: OperationView) -> [String] {
+        guard operation.state == .finished else {
+            return [said("\(name(operation)) has printed nothing so far.")]
+        }
+        let detail = self.detail(operation)
+        let end = verb(operation) + tinted(operation)
+        let why = detail.isEmpty ? "" : (operation.outcome == .skipped ? " " : ": ") + detail
+        return [said("\(name(operation)) printed nothing; it \(end)\(why)")]
+    }
+
     private func verb(_ operation: OperationView) -> String {
         switch operation.outcome {
         case .succeeded, .failed: ""
@@ -241,7 +252,9 @@ extension ViewText {
         case .finished where operation.outcome == .skipped:
             if let root = explanation.chain.last {
                 let command = "operon retry \(root.graph) \(shown(root.name))"
-                let both = "\(name(root)) and \(name(operation))"
+                let isOnly = explanation.chain.count == 1
+                let others = isOnly ? name(operation) : "what was skipped because of it"
+                let both = "\(name(root)) and \(others)"
                 lines.append("  To run \(both) again: \(command)")
             }
         case .pending, .ready, .dispatched, .finished: break

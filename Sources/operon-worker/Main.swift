@@ -25,7 +25,7 @@ struct OperonWorker: AsyncParsableCommand {
             connection; 8 another worker holds the state directory; 130, 143 ended by a second \
             SIGINT, SIGTERM.
             """,
-        version: Version.text
+        version: Version.full
     )
 
     @OptionGroup var broker: BrokerArguments

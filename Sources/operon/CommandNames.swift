@@ -12,7 +12,7 @@ enum CommandNames {
         "apply": "submit", "stop": "cancel", "kill": "cancel", "abort": "cancel", "rm": "cancel",
         "pause": "suspend", "hold": "suspend", "unpause": "resume", "continue": "resume",
         "describe": "show", "inspect": "show", "why": "explain", "log": "logs", "tail": "logs",
-        "top": "watch", "rerun": "retry", "restart": "retry", "failed": "dead",
+        "htop": "top", "rerun": "retry", "restart": "retry", "failed": "dead",
         "queues": "queue", "keys": "key", "lock": "key", "locks": "key",
         "depend": "dependency", "dependencies": "dependency", "serve": "coordinator",
         "check": "validate", "lint": "validate", "triggers": "trigger", "cron": "trigger",

@@ -34,6 +34,14 @@ struct GraphFileArguments: ParsableArguments {
     ///
     /// - Throws: `Failure` with every problem and its position.
     func read() throws(Failure) -> GraphFile {
+        try Self.read(file, replay: replay, parameters)
+    }
+
+    static func read(
+        _ file: String,
+        replay: Double?,
+        _ parameters: ParameterArguments
+    ) throws(Failure) -> GraphFile {
         let input =
             file == "-"
             ? try UserFile.readStandardInput(bytesMax: Limits().graphFileBytes) : nil
@@ -56,7 +64,7 @@ struct GraphFileArguments: ParsableArguments {
             }
             return read
         } catch {
-            throw Failure(ExitStatus.usage, error.description)
+            throw Failure(error)
         }
     }
 
@@ -78,7 +86,7 @@ struct GraphFileArguments: ParsableArguments {
         } catch .unknownOperation(let name, let namedBy) where namedBy == Self.commandLine {
             throw Failure(ExitStatus.noSuchObject, "\(file): there is no operation “\(name)”")
         } catch {
-            throw Failure(ExitStatus.usage, read.located(error).description)
+            throw Failure(read.located(error))
         }
     }
 

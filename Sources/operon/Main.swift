@@ -16,7 +16,7 @@ struct Operon: AsyncParsableCommand {
             one was skipped because a dependency did not succeed; 8 another coordinator holds the \
             prefix or the store; 130, 143 ended by SIGINT, SIGTERM.
             """,
-        version: Version.text,
+        version: Version.full,
         groupedSubcommands: [
             CommandGroup(
                 name: "Local",
@@ -43,7 +43,8 @@ struct Operon: AsyncParsableCommand {
             CommandGroup(
                 name: "Cluster",
                 subcommands: [
-                    Coordinator.self, Up.self, Queue.self, Key.self, Trigger.self, Workers.self,
+                    Coordinator.self, Up.self, Top.self, Queue.self, Key.self, Trigger.self,
+                    Workers.self,
                     Drain.self, Events.self, Store.self, Backup.self,
                 ]
             ),
@@ -61,6 +62,8 @@ struct Operon: AsyncParsableCommand {
                 }
             },
             usageStatus: { $0.first == Map._commandName ? MapExit.other : ExitStatus.usage },
+            // The words after `map` may be those of a command of the user.
+            isJSON: { $0.first != Map._commandName && ErrorReport.isJSON($0) },
             check: { arguments throws(Failure) in try CommandNames.check(arguments) }
         )
     }

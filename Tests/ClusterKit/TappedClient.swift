@@ -48,12 +48,19 @@ package struct TappedClient: CoordinatorClient {
     package func resubmit(
         _ submission: Submission,
         of graph: String,
-        isDryRun: Bool
+        _ options: ResubmitOptions
     ) async throws(ClientError) -> ContinuationView {
         await tap.keep(submission)
         return try await call("resubmit") {
-            try await $0.resubmit(submission, of: graph, isDryRun: isDryRun)
+            try await $0.resubmit(submission, of: graph, options)
         }
+    }
+
+    package func rerun(
+        graph: String,
+        _ options: ResubmitOptions
+    ) async throws(ClientError) -> ContinuationView {
+        try await call("rerun") { try await $0.rerun(graph: graph, options) }
     }
 
     package func close(graph: String) async throws(ClientError) -> GraphView {

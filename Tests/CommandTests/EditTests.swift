@@ -41,8 +41,8 @@ import Testing
             #expect(
                 plan.output == """
                     a: stays
-                    b: runs: changed
-                    c: runs: skipped
+                    b: runs, because it has changed
+                    c: runs, because it was skipped
                     side: stays
 
                     """

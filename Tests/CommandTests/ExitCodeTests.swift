@@ -81,7 +81,7 @@ import Testing
     // MARK: - 2: the call, the file
 
     @Test(arguments: [
-        (["frobnicate"], "frobnicate"), (["run"], "Missing expected argument '<file>'"),
+        (["frobnicate"], "frobnicate"), (["run"], "Missing expected argument “<file>”"),
         (["run", "graph.yaml", "--slots", "0"], "--slots must be from 1 to 4096"),
         (["run", "graph.yaml", "--slots", "4097"], "--slots must be from 1 to 4096"),
         (["run", "graph.yaml", "--slots", "many"], "many"),

@@ -86,7 +86,7 @@ import Testing
         ),
         (
             ["--set", "day"],
-            "The value 'day' is invalid for '--set <name=value>': it needs NAME=VALUE"
+            "The value “day” is invalid for “--set <name=value>”: it needs NAME=VALUE"
         ),
         (
             ["--parameters", "none.json"],

@@ -170,7 +170,10 @@ import Testing
             let ended = try await workspace.operon(["run", file] + options)
 
             #expect(ended.end == .exit(2))
-            #expect(ended.errors.contains(message), "\(ended.errors)")
+            #expect(
+                ended.errors.lowercased().contains(message.lowercased()),
+                "\(ended.errors)"
+            )
             #expect(!FileManager.default.fileExists(atPath: "/tmp/operon-test-no-group"))
         }
     }

@@ -215,7 +215,7 @@ import Testing
             let adding = ["dependency", "add", "chain/held", "--on", "chain/freed"]
             let added = try await up.operon(adding + ["--when", "succeeded"])
             #expect(added.end == .exit(0))
-            let fact = "1/held now depends on chain/freed. It is pending."
+            let fact = "1/held now depends on 1/freed. It is pending."
             #expect(added.errors == "\(fact) To see why: operon explain 1/held\n")
             #expect(try await up.operon(adding + ["--when", "succeeded"]).end == .exit(0))
             let other = try await up.operon(adding)

@@ -46,7 +46,7 @@ import Testing
                 // GNU parallel's code: the lower ones count failed operations.
                 #expect(ended.end == .exit(line == "map" ? 255 : 2), "\(line)")
                 #expect(ended.output == "", "\(line)")
-                let hint = "See 'operon \(line) --help' for more information."
+                let hint = "To list the options: operon \(line) --help"
                 #expect(ended.errors.contains(hint), "\(line): \(ended.errors)")
             }
         }
@@ -116,10 +116,10 @@ import Testing
                 #expect(ended.end == .exit(6), "\(line): \(ended.end)")
                 golden.add(refused: line, ended)
                 guard line.hasSuffix("/a") else { continue }
-                // Who asked for JSON gets no data either, and the same sentence.
+                // Who asked for JSON gets no data either, and the same sentences in it.
                 let json = try await server.operon(line + " --output json")
                 #expect(json.end == .exit(6) && json.output == "", "\(line): \(json.output)")
-                #expect(json.errors == ended.errors, "\(line)")
+                #expect(try JSONFailure.of(json).message + "\n" == ended.errors, "\(line)")
             }
             for line in [
                 "show wordcount/mrege", "show wordcont/merge", "explain 7/merge", "status 7",
@@ -188,8 +188,10 @@ import Testing
                     )
                     #expect(ended.end == .exit(5), "\(line): \(ended.end)")
                     #expect(ended.output == "", "\(line)")
+                    let isJSON = output == "json"
+                    let said = isJSON ? try JSONFailure.of(ended).message + "\n" : ended.errors
                     #expect(
-                        ended.errors == """
+                        said == """
                             Cannot connect to http://127.0.0.1:1: no coordinator answers. Start \
                             one with “operon up” or “operon coordinator”, or give its address with \
                             --coordinator.
@@ -233,10 +235,31 @@ import Testing
                     line + " --token-file wrong --output json"
                 )
                 #expect(ended.end == .exit(2) && ended.output == "", "\(line)")
-                #expect(ended.errorLines.count == 2, "\(line): \(ended.errors)")
+                let failure = try JSONFailure.of(ended)
+                #expect(failure.exitCode == 2)
+                #expect(failure.message.split(separator: "\n").count == 2, "\(line)")
             }
         }
         try golden.check()
+    }
+}
+
+/// An error with `--output json`: one line on standard error.
+private struct JSONFailure: Decodable {
+    private struct Document: Decodable {
+        let error: JSONFailure
+        let version: Int
+    }
+
+    let exitCode: Int32
+    let message: String
+
+    static func of(_ ended: Ended) throws -> JSONFailure {
+        try #require(ended.errorLines.count == 1, "\(ended.errors)")
+        let document = try JSONDecoder().decode(Document.self, from: Data(ended.errors.utf8))
+        #expect(document.version == 1)
+        #expect(ended.end == .exit(document.error.exitCode))
+        return document.error
     }
 }
 

@@ -64,6 +64,23 @@ import Testing
         #expect(plan.staying == 1)
     }
 
+    @Test func `what is asked for runs again, and so does what depends on it`() {
+        let operations = [
+            operation("a"), operation("b", after: ["a"]), operation("c", after: ["b"]),
+            operation("d", after: ["a"]),
+        ]
+        let plan = Continuation(
+            of: previous(operations, operations.map { _ in .succeeded }),
+            in: GraphDescription(name: "g", operations: operations),
+            again: ["b"]
+        )
+        #expect(
+            plan.decisions == [
+                .stays(id(0)), .runs(.asked), .runs(.dependency("b")), .stays(id(3)),
+            ]
+        )
+    }
+
     @Test func `an operation that added others in vain runs again`() {
         let old = Previous(
             id: id(0),
@@ -203,13 +220,15 @@ import Testing
     private func mustStay(
         _ name: String,
         in new: [String: OperationDescription],
-        _ ran: [String: (operation: OperationDescription, outcome: OutcomeKind)]
+        _ ran: [String: (operation: OperationDescription, outcome: OutcomeKind)],
+        _ again: Set<String>
     ) -> Bool {
-        guard let operation = new[name], let last = ran[name], last.outcome == .succeeded,
+        guard !again.contains(name), let operation = new[name], let last = ran[name],
+            last.outcome == .succeeded,
             last.operation.work == operation.work,
             Set(last.operation.dependencies) == Set(operation.dependencies)
         else { return false }
-        return operation.dependencies.allSatisfy { mustStay($0.name, in: new, ran) }
+        return operation.dependencies.allSatisfy { mustStay($0.name, in: new, ran, again) }
     }
 
     @Test(arguments: 0..<200 as Range<UInt64>)
@@ -244,11 +263,17 @@ import Testing
                 guard let found = stores[place] else { return nil }
                 return Previous(id: place, description: found.description, outcome: found.outcome)
             }
-            let plan = Continuation(of: previous, in: graph)
+            let isAsked = Bool.random(using: &generator)
+            let asked = isAsked ? operations.randomElement(using: &generator)?.name : nil
+            let again = Set([asked].compactMap { $0 })
+            let plan = Continuation(of: previous, in: graph, again: again)
             let byName = Dictionary(uniqueKeysWithValues: operations.map { ($0.name, $0) })
             for (operation, decision) in zip(operations, plan.decisions) {
                 let stays = if case .stays = decision { true } else { false }
-                #expect(stays == mustStay(operation.name, in: byName, ran), "\(operation.name)")
+                #expect(
+                    stays == mustStay(operation.name, in: byName, ran, again),
+                    "\(operation.name)"
+                )
             }
             #expect(Set(plan.removed) == Set(before.map(\.name)).subtracting(names))
 

@@ -18,7 +18,8 @@ import Testing
     }
 
     static func path(_ route: Route) -> String {
-        route.pattern.split(separator: "/").map { $0.first == "{" ? "/1" : "/\($0)" }.joined()
+        let parts = route.pattern.split(separator: "/")
+        return parts.isEmpty ? "/" : parts.map { $0.first == "{" ? "/1" : "/\($0)" }.joined()
     }
 
     @Test func `a client that was there before its user's token finds it, and a new one`()

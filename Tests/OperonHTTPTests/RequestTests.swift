@@ -34,7 +34,11 @@ import Testing
     @Test func `what is not there, and methods that are not for it`() async throws {
         try await ServedCluster.run { (served: ServedCluster) async throws in
             expectProblem(try await served.raw("GET", "/nothing"), 404, "openapi.json")
-            expectProblem(try await served.raw("GET", "/"), 404)
+            let greeting = try await served.raw("GET", "/")
+            #expect(greeting.status == 200)
+            #expect(greeting.text.hasPrefix("This is the API of an Operon coordinator.\n"))
+            expectProblem(try await served.raw("POST", "/"), 405, "GET, HEAD")
+            expectProblem(try await served.raw("GET", "//"), 404)
             expectProblem(try await served.raw("GET", "/v1/graphs/"), 404)
             expectProblem(try await served.raw("GET", "/v1/graphs/none"), 404, "none")
             let answer = try await served.raw("DELETE", "/v1/graphs")

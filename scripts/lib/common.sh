@@ -75,3 +75,10 @@ need_swift() {
     fi
     die "no swift in PATH: Operon needs Swift 6.3 (https://www.swift.org/install/linux/)"
 }
+
+# build_name: the commit and its date, for OPERON_BUILD; with a plus if files differ from it.
+build_name() {
+    local changes=
+    [ -z "$(git status --porcelain --untracked-files=no)" ] || changes=+
+    echo "$(git rev-parse --short=12 HEAD)$changes, $(TZ=UTC git log -1 --format=%cd --date=format-local:%F)"
+}

@@ -7,6 +7,9 @@
 #include <sys/eventfd.h>
 #include <sys/types.h>
 
+/// The commit and its date of which this is built, for `--version`; empty: nobody said.
+const char *operon_build(void);
+
 // What happens between the birth of a child and its program. The child shares the memory of its
 // parent until `execve`, so nothing here allocates, locks or calls Swift.
 

@@ -74,7 +74,7 @@ extension Payload {
         if let nothing = () as? Output { return nothing }
         if isEmpty, let none = Any?.none as? Output { return none }
         guard let decodable = type as? any Decodable.Type else {
-            throw PayloadError(message: "\(type) is not Decodable")
+            throw PayloadError(message: "\(type) is not Codable")
         }
         guard let output = try decoded(as: decodable) as? Output else {
             throw PayloadError(message: "\(type) decodes as something else")
@@ -89,7 +89,7 @@ extension Payload {
             return
         }
         guard let encodable = output as? any Encodable else {
-            throw PayloadError(message: "\(Output.self) is not Encodable")
+            throw PayloadError(message: "\(Output.self) is not Codable")
         }
         try self.init(encoding: encodable)
     }

@@ -149,6 +149,7 @@ extension GraphCatalog {
     func continuation(
         of graphs: some Collection<GraphID>,
         in edited: GraphDescription,
+        again: Set<String> = [],
         _ scheduler: Scheduler
     ) -> Continuation {
         guard let first = graphs.first else { return Continuation(of: [], in: edited) }
@@ -161,11 +162,11 @@ extension GraphCatalog {
                 older.append(operation)
             }
         }
-        return Continuation(of: previous, older: older, in: edited)
+        return Continuation(of: previous, older: older, in: edited, again: again)
     }
 
     /// The operations that were submitted with a graph, or that a client added to it.
-    private func previous(
+    func previous(
         of graph: GraphID,
         _ scheduler: Scheduler
     ) -> [Continuation.Previous] {

@@ -39,7 +39,7 @@ package struct LocalCoordinator: CoordinatorClient {
     package func resubmit(
         _ submission: Submission,
         of graph: String,
-        isDryRun: Bool
+        _ options: ResubmitOptions
     ) async throws(ClientError) -> ContinuationView {
         let (edited, compiled) = try await compiled(submission.graph)
         return try await answers.change { service async throws(ClientError) in
@@ -49,8 +49,17 @@ package struct LocalCoordinator: CoordinatorClient {
                 of: try service.find(graph),
                 submission,
                 by: caller,
-                isDryRun: isDryRun
+                options
             )
+        }
+    }
+
+    package func rerun(
+        graph: String,
+        _ options: ResubmitOptions
+    ) async throws(ClientError) -> ContinuationView {
+        try await answers.change { service async throws(ClientError) in
+            try await service.rerun(try service.find(graph), by: caller, options)
         }
     }
 

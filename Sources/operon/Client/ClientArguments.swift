@@ -41,7 +41,10 @@ struct AddressArguments: ParsableArguments {
     var tokenFile: String?
 
     @Option(
-        help: "Certificates (PEM) to check the coordinator's certificate with.",
+        help: ArgumentHelp(
+            "Certificates (PEM) to check the coordinator's certificate with.",
+            discussion: "Default: the variable OPERON_CA_FILE, else those of the system."
+        ),
         completion: .file()
     )
     var caFile: String?
@@ -56,7 +59,7 @@ struct AddressArguments: ParsableArguments {
             token: try file.map { file throws(Failure) in
                 try SecretFile.firstLine(of: file, what: "token")
             },
-            caFile: caFile,
+            caFile: caFile ?? variable("OPERON_CA_FILE"),
             environment: environment
         )
     }

@@ -13,8 +13,6 @@ struct Watching: Sendable {
     private let style: TerminalStyle
     private let folds: Bool
 
-    /// How many failed operations are listed at the end.
-    private static let failuresMax = 5
     private static let pageSize = 500
 
     /// - Parameter folds: whether the elements of repeated operations are shown together.
@@ -177,20 +175,26 @@ struct Watching: Sendable {
     // MARK: - At the end
 
     private func conclude(_ graph: GraphView) async throws {
-        var query = OperationQuery()
-        query.outcome = .failed
-        query.limit = Self.failuresMax
         let text = ViewText(style: style, width: output.size()?.columns)
-        var lines: [String] = []
-        if graph.counts.failed > 0 {
-            let asked = query
-            let failed = try await session.patiently {
-                try await session.client.operations(of: String(graph.id), asked)
-            }
-            lines += text.failures(failed.operations, of: graph.counts.failed)
-        }
-        lines += text.ended(graph)
+        let failed = try await session.failures(of: graph)
+        let lines = text.failures(failed, of: graph.counts.failed) + text.ended(graph)
         output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
+    }
+}
+
+extension ClientSession {
+    /// How many failed operations are listed at the end.
+    private static let failuresMax = 5
+
+    /// The first operations of a graph that failed.
+    func failures(of graph: GraphView) async throws -> [OperationView] {
+        guard graph.counts.failed > 0 else { return [] }
+        return try await patiently {
+            var query = OperationQuery()
+            query.outcome = .failed
+            query.limit = Self.failuresMax
+            return try await client.operations(of: String(graph.id), query).operations
+        }
     }
 }
 

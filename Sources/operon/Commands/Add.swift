@@ -97,7 +97,7 @@ struct Add: ParsableCommand {
             let bytes = try UserFile.readStandardInput(bytesMax: Limits().graphFileBytes)
             return try Self.read(bytes, options)
         } catch let error as GraphFileError {
-            throw Failure(ExitStatus.usage, error.description)
+            throw Failure(error)
         }
     }
 

@@ -58,7 +58,12 @@ struct DependencyAdd: AsyncParsableCommand {
         try await ClientSession.run(coordinator, about: .operations([operation, on])) { session in
             let detail = try await session.client.addDependency(of: operation, on: on, when.value)
             try session.console.tell(detail, names: [detail.operation.selector]) {
-                $0.depends(detail, on: "\(on.graph)/\(on.operation)")
+                // Names of graphs are used again; the number stays.
+                let other = detail.dependencies.last { $0.operation.name == on.operation }
+                return $0.depends(
+                    detail,
+                    on: "\(other.map { String($0.operation.graph) } ?? on.graph)/\(on.operation)"
+                )
             }
         }
     }

@@ -48,7 +48,7 @@ struct Drain: AsyncParsableCommand {
                         + " has finished its operations."
                 )
             }
-            session.console.say(["The worker has left."])
+            session.console.say(["Worker “\(TerminalText.line(view.name))” has left."])
         }
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import OperonArguments
+import OperonGraphFile
 import OperonTerminal
 
 struct Graph: ParsableCommand {
@@ -18,14 +19,38 @@ struct Graph: ParsableCommand {
 struct GraphDraw: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "draw",
-        abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid.",
+        abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid; or print it as JSON.",
         usage: "operon graph draw <file> [<options>]"
     )
 
     @OptionGroup var graphFile: GraphFileArguments
 
-    @Option(help: "tree, dot or mermaid.")
-    var format: GraphRendering.Format = .tree
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case tree
+        case dot
+        case mermaid
+        case json
+
+        fileprivate var rendering: GraphRendering.Format? {
+            switch self {
+            case .tree: .tree
+            case .dot: .dot
+            case .mermaid: .mermaid
+            case .json: nil
+            }
+        }
+    }
+
+    @Option(
+        help: ArgumentHelp(
+            "tree, dot, mermaid or json.",
+            discussion: """
+                json is a graph file of what would be submitted: values instead of parameters, \
+                and an operation for each element of a repeated one.
+                """
+        )
+    )
+    var format: Format = .tree
 
     @Flag(help: "Draw the elements of repeated operations instead of one operation for all.")
     var elements = false
@@ -37,9 +62,15 @@ struct GraphDraw: ParsableCommand {
             environment: Environment.current,
             isTerminal: output.isTerminal
         )
+        guard let format = format.rendering else {
+            do throws(GraphFileError) {
+                let json = try GraphFile.encodeJSON(graph.description)
+                return output.write(json)
+            } catch {
+                throw Failure(error)
+            }
+        }
         let drawn = elements ? graph.description : graph.description.folded
         output.write(Array(GraphRendering(drawn).text(format, style: style).utf8))
     }
 }
-
-extension GraphRendering.Format: ExpressibleByArgument {}

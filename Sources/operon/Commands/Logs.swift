@@ -93,6 +93,24 @@ struct Logs: AsyncParsableCommand {
             try printer.print(log)
         }
         printer.end()
+        guard printer.hasPrintedNothing, session.console.format == .text, !query.follow,
+            query.tail == nil, query.since == nil, query.attempt == nil
+        else { return }
+        try await explainNothing(selector, session)
+    }
+
+    /// Why there is nothing: an empty log of something that failed is a question.
+    private static func explainNothing(
+        _ selector: LogSelector,
+        _ session: ClientSession
+    ) async throws {
+        switch selector {
+        case .operation(let name):
+            let detail = try await session.client.operation(name)
+            session.console.say(session.console.speech.printedNothing(detail.operation))
+        case .graph(let name):
+            session.console.say(["Nothing of graph \(TerminalText.line(name)) printed anything."])
+        }
     }
 }
 
@@ -114,6 +132,7 @@ private struct LogPrinter {
     private let isWhole: Bool
     private var text: LogText
     private var last: OperationName?
+    private(set) var hasPrintedNothing = true
     /// The attempt whose heading is printed.
     private var attempt: UInt32 = 1
     var hasSeveralAttempts = false
@@ -130,6 +149,7 @@ private struct LogPrinter {
     }
 
     mutating func print(_ log: LogView) throws {
+        hasPrintedNothing = false
         switch console.format {
         case .json: try console.writeJSON(log)
         case .quiet: break

@@ -1,4 +1,6 @@
 import ArgumentParser
+import OperonArguments
+import OperonGraphFile
 import OperonModel
 import OperonPorts
 import OperonTerminal
@@ -6,13 +8,22 @@ import OperonTerminal
 struct Retry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
-        abstract: "Run failed operations again, and those skipped because of them.",
-        usage: "operon retry <graph> [<operation> ...] [<options>]",
+        abstract: "Run operations again: failed ones, or one and what depends on it.",
+        usage: """
+            operon retry <graph> [<operation> ...] [<options>]
+            operon retry <graph>/<operation> --from [<options>]
+            operon retry <graph>/<operation> --with <file> [<options>]
+            """,
         discussion: """
             Without names, all failed operations of the graph run again, and with --cancelled the \
             cancelled ones too. With names, only these run again; the name of a skipped operation \
             stands for the failed or cancelled ones that caused the skip. Operations that \
             succeeded do not run again.
+
+            --from also runs operations that succeeded, and all that depends on them, in a new \
+            graph. What else succeeded stays, with its outputs and logs; the old graph keeps its \
+            history. --with does the same with the edited file of the graph: its changes count \
+            too, as with operon resubmit. Both need a graph that has finished.
             """
     )
 
@@ -28,12 +39,35 @@ struct Retry: AsyncParsableCommand {
     @Flag(help: "The cancelled operations too.")
     var cancelled = false
 
+    @Flag(help: "Run these operations even if they succeeded, and all that depends on them.")
+    var from = false
+
+    @Option(
+        help: ArgumentHelp("As --from, with the edited file of the graph.", valueName: "file"),
+        completion: .file()
+    )
+    var with: String?
+
+    @OptionGroup var parameters: ParameterArguments
+    @OptionGroup var ending: ContinuingArguments
     @OptionGroup var coordinator: ClientArguments
+
+    private var startsNewGraph: Bool { from || with != nil }
 
     func validate() throws {
         let named = try self.named
         if failed || cancelled, !named.operations.isEmpty {
             throw ValidationError("--failed and --cancelled cannot be combined with names")
+        }
+        if startsNewGraph {
+            guard !named.operations.isEmpty else {
+                throw ValidationError("name an operation: GRAPH/OPERATION")
+            }
+        } else if ending.areGiven {
+            throw ValidationError("--dry-run, --watch and --wait need --from or --with")
+        }
+        if with == nil, !parameters.areEmpty {
+            throw ValidationError("--set and --parameters need --with FILE")
         }
     }
 
@@ -45,18 +79,60 @@ struct Retry: AsyncParsableCommand {
         }
     }
 
+    /// What to do about an operation that is not retried because it succeeded; `nil`: none is such.
+    private static func succeeded(
+        _ operations: [String],
+        of graph: String,
+        _ session: ClientSession
+    ) async -> Failure? {
+        for name in operations {
+            let selector = OperationSelector(graph: graph, operation: name)
+            guard let detail = try? await session.client.operation(selector),
+                detail.operation.outcome == .succeeded
+            else { continue }
+            let shown = TerminalText.line("\(graph)/\(name)")
+            return Failure(
+                ExitStatus.usage,
+                "\(shown) succeeded. To run it again, with all that depends on it: "
+                    + "operon retry \(shown) --from"
+            )
+        }
+        return nil
+    }
+
     func run() async throws {
         let (graph, operations) = try named
-        var request = RetryRequest()
-        request.operations = operations
-        request.cancelled = cancelled
         let subject: ClientSession.Subject =
             operations.count == 1
             ? .operation(OperationSelector(graph: graph, operation: operations[0]))
             : .graph(graph)
+        guard startsNewGraph else {
+            var request = RetryRequest()
+            request.operations = operations
+            request.cancelled = cancelled
+            return try await ClientSession.run(coordinator, about: subject) { session in
+                do {
+                    let view = try await session.client.retry(graph: graph, request)
+                    try session.console.tell(view) { $0.retried(view, graph: graph) }
+                } catch let error as ClientError where error.refusal != nil {
+                    throw await Self.succeeded(operations, of: graph, session) ?? error
+                }
+            }
+        }
+        let file = try with.map { path throws(Failure) in
+            try GraphFileArguments.read(path, replay: nil, parameters)
+        }
+        var options = ResubmitOptions()
+        options.again = operations
+        options.isDryRun = ending.dryRun
         try await ClientSession.run(coordinator, about: subject) { session in
-            let view = try await session.client.retry(graph: graph, request)
-            try session.console.tell(view) { $0.retried(view, graph: graph) }
+            let view =
+                if let file {
+                    try await session.resubmit(file, of: graph, options)
+                } else {
+                    try await session.client.rerun(graph: graph, options)
+                }
+            try await ending.report(view, session)
         }
     }
 }

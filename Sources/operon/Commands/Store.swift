@@ -6,6 +6,7 @@ import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonSQLite
+import OperonTerminal
 
 /// Maintains the store file of a coordinator that is not running.
 struct Store: ParsableCommand {
@@ -26,6 +27,15 @@ struct Store: ParsableCommand {
     struct PathArgument: ParsableArguments {
         @Argument(help: "The file of the store.", completion: .file())
         var path: String
+
+        @Option(help: "text, json or quiet.")
+        var output: OutputFormat = .text
+
+        /// Prints a result: as JSON, or the sentence.
+        func show(_ result: some Encodable, _ sentence: String) throws {
+            let console = Console(format: output, environment: Environment.current)
+            try console.show(result) { _ in [sentence] }
+        }
 
         /// Opens the store, runs `body`, and closes the store in any case.
         func withStore(
@@ -71,6 +81,15 @@ struct Store: ParsableCommand {
             abstract: "Read a whole store and report problems."
         )
 
+        private struct Checked: Encodable {
+            var store: String
+            var graphs: Int
+            var unfinished: Int
+            var dropped: Int
+            /// How often it was opened.
+            var opened: UInt32
+        }
+
         @OptionGroup var store: PathArgument
 
         func run() async throws {
@@ -90,7 +109,17 @@ struct Store: ParsableCommand {
                     Store.count(state.graphs.count - kept, "dropped graph", "dropped graphs"),
                     "opened \(Store.count(Int(state.epoch.rawValue), "time", "times"))",
                 ]
-                printLine("\(store.path) has no problems: \(parts.joined(separator: ", "))")
+                let checked = Checked(
+                    store: store.path,
+                    graphs: kept,
+                    unfinished: unfinished,
+                    dropped: state.graphs.count - kept,
+                    opened: state.epoch.rawValue
+                )
+                try store.show(
+                    checked,
+                    "\(store.path) has no problems: \(parts.joined(separator: ", "))"
+                )
             }
         }
     }
@@ -113,7 +142,10 @@ struct Store: ParsableCommand {
         func run() async throws {
             try await store.withStore { opened, _ in
                 try await Interruptible.run { [target] in try await opened.backup(to: target) }
-                printLine("copied \(store.path) to \(target)")
+                try store.show(
+                    ["store": store.path, "copy": target],
+                    "copied \(store.path) to \(target)"
+                )
             }
         }
     }
@@ -125,12 +157,22 @@ struct Store: ParsableCommand {
             discussion: "Needs as much free disk space as the store itself takes."
         )
 
+        private struct Shrunk: Encodable {
+            var store: String
+            var bytesBefore: Int
+            var bytesAfter: Int
+        }
+
         @OptionGroup var store: PathArgument
 
         func run() async throws {
             let before = store.bytes
             try await store.withStore { opened, _ in try await opened.vacuum() }
-            printLine("\(store.path): \(before) bytes before, \(store.bytes) after")
+            let after = store.bytes
+            try store.show(
+                Shrunk(store: store.path, bytesBefore: before, bytesAfter: after),
+                "\(store.path): \(before) bytes before, \(after) after"
+            )
         }
     }
 
@@ -143,6 +185,11 @@ struct Store: ParsableCommand {
                 operon store vacuum returns it to the disk.
                 """
         )
+
+        private struct Pruned: Encodable {
+            var store: String
+            var dropped: Int
+        }
 
         @OptionGroup var store: PathArgument
 
@@ -191,7 +238,10 @@ struct Store: ParsableCommand {
                 )
                 let workers = state.workers.map(\.incarnation)
                 _ = try await opened.forget(workers: workers, by: epoch)
-                printLine("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
+                try store.show(
+                    Pruned(store: store.path, dropped: dropped),
+                    "\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped"
+                )
             }
         }
     }

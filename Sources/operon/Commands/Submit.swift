@@ -10,8 +10,15 @@ struct Submit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Submit a graph, or more operations for an open graph.",
-        usage: "operon submit <file> [<options>]",
+        usage: """
+            operon submit <file> [<options>]
+            operon submit [<options>] -- <command> ...
+            """,
         discussion: """
+            Takes a graph file, or one command, which becomes a graph of one operation. The \
+            command starts in the current directory; it is no shell line: for pipes and variables, \
+            submit sh -c "LINE". --after names operations of other graphs that it waits for.
+
             Prints the number of the graph. With --wait or --watch, the exit code tells the \
             outcome of the graph, as for operon run. Otherwise 0 means that the coordinator has \
             stored the graph. Operations that no worker could ever run are named in a warning: \
@@ -19,7 +26,22 @@ struct Submit: AsyncParsableCommand {
             """
     )
 
-    @OptionGroup var graphFile: GraphFileArguments
+    @Argument(
+        help: "The graph file: YAML, JSON, JSON Lines, or WfFormat; - is standard input.",
+        completion: .file()
+    )
+    var file: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "For WfFormat: replace each task by a wait of its recorded run time times this.",
+            valueName: "scale"
+        )
+    )
+    var replay: Double?
+
+    @OptionGroup var parameters: ParameterArguments
+    @OptionGroup var single: SingleCommandArguments
 
     @Option(
         help: ArgumentHelp("Add the operations to this open graph.", valueName: "graph"),
@@ -57,24 +79,34 @@ struct Submit: AsyncParsableCommand {
         if graph != nil, open {
             throw ValidationError("--open is for a new graph and cannot be combined with --graph")
         }
+        try single.check(file: file, graph: graph)
+        if !single.command.isEmpty, replay != nil || !parameters.areEmpty {
+            throw ValidationError("--set, --parameters and --replay are for a graph file")
+        }
+        if let replay, !(replay >= 0 && replay.isFinite) {
+            throw ValidationError("--replay must not be negative")
+        }
         if idempotencyKey == "" { throw ValidationError("the key of --idempotency-key is empty") }
     }
 
     func run() async throws {
         // Directories are resolved on this machine, where the file is: the coordinator does not
         // know them.
-        let file = try graphFile.read()
-        var submission = Submission(graph: file.graph)
+        let read = try file.map { path throws(Failure) in
+            try GraphFileArguments.read(path, replay: replay, parameters)
+        }
+        var submission = Submission(graph: read?.graph ?? single.graph())
         submission.isOpen = open
         submission.idempotencyKey = idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)
         let subject = graph.map { ClientSession.Subject.graph($0) }
         try await ClientSession.run(coordinator, about: subject) { session in
-            let view = try await send(submission, from: file, session)
+            let view = try await send(submission, from: read, session)
             let id = String(view.id)
             switch session.console.format {
             case .text, .quiet: session.console.write([id])
-            case .json: try session.console.show(view) { _ in [] }
+            // A wait prints the graph as it ended.
+            case .json: if !wait { try session.console.show(view) { _ in [] } }
             }
             session.console.say(
                 session.console.speech.submitted(
@@ -88,7 +120,8 @@ struct Submit: AsyncParsableCommand {
                 throw ExitCode(try await Watching(session, output: session.console.errors).run(id))
             }
             if wait {
-                throw ExitCode(try await Waiting(session).run(view, within: timeout?.duration))
+                let waiting = Waiting(session, isAsked: session.console.format == .json)
+                throw ExitCode(try await waiting.run(view, within: timeout?.duration))
             }
         }
     }
@@ -96,7 +129,7 @@ struct Submit: AsyncParsableCommand {
     /// Submits the graph. A refusal is reported with its position in the file.
     private func send(
         _ submission: Submission,
-        from file: GraphFile,
+        from file: GraphFile?,
         _ session: ClientSession
     ) async throws -> GraphView {
         do throws(ClientError) {
@@ -104,9 +137,10 @@ struct Submit: AsyncParsableCommand {
             return try await session.client.add(submission, to: graph)
         } catch {
             // A conflict does not refer to a position in the file.
-            guard let refusal = error.refusal, error.code != .unreachable, error.code != .conflict
+            guard let file, let refusal = error.refusal, error.code != .unreachable,
+                error.code != .conflict
             else { throw error }
-            throw Failure(ExitStatus.usage, file.located(refusal).description)
+            throw Failure(file.located(refusal))
         }
     }
 }

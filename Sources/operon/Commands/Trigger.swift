@@ -51,7 +51,7 @@ struct TriggerAdd: AsyncParsableCommand {
         do throws(GraphFileError) {
             trigger = try TriggerFile.read(path: file)
         } catch {
-            throw Failure(ExitStatus.usage, error.description)
+            throw Failure(error)
         }
         let body = GraphFileCodec().encode(trigger)
         try await ClientSession.run(coordinator) { session in

@@ -16,6 +16,24 @@ struct Validate: ParsableCommand {
 
     @OptionGroup var graphFile: GraphFileArguments
 
+    @Option(help: "text, json or quiet.")
+    var output: OutputFormat = .text
+
+    /// What a valid file contains, in JSON.
+    private struct Valid: Encodable {
+        var file: String
+        /// `graph` or `trigger`.
+        var kind: String
+        var name: String
+        var operations: Int?
+        var dependencies: Int?
+        var queues: Int?
+        /// The kind of the source of a trigger.
+        var source: String?
+    }
+
+    private var console: Console { Console(format: output, environment: Environment.current) }
+
     func run() throws {
         let graph: LoadedGraph
         do {
@@ -33,7 +51,13 @@ struct Validate: ParsableCommand {
         let queues = graph.compiled.queues.count
         if queues > 1 { parts.append(Self.count(queues, "queue", "queues")) }
         let file = graphFile.file == "-" ? "standard input" : graphFile.file
-        printLine("\(TerminalText.line(file)) is valid: \(parts.joined(separator: ", "))")
+        var valid = Valid(file: file, kind: "graph", name: graph.description.name)
+        valid.operations = topology.operationCount
+        valid.dependencies = topology.edgeCount
+        valid.queues = queues
+        try console.show(valid) { _ in
+            ["\(TerminalText.line(file)) is valid: \(parts.joined(separator: ", "))"]
+        }
     }
 
     private func checkTrigger() throws {
@@ -44,14 +68,16 @@ struct Validate: ParsableCommand {
             trigger = try TriggerFile.read(path: graphFile.file)
             try TriggerCheck.check(trigger, GraphFileCodec(), zones: zones)
         } catch let error as GraphFileError {
-            throw Failure(ExitStatus.usage, error.description)
+            throw Failure(error)
         } catch {
             throw Failure(ExitStatus.usage, "\(graphFile.file): \(error)")
         }
         let name = TerminalText.line(trigger.name)
-        printLine(
-            "\(graphFile.file): trigger “\(name)” is valid: it fires on “\(trigger.source.kind)”"
-        )
+        var valid = Valid(file: graphFile.file, kind: "trigger", name: trigger.name)
+        valid.source = trigger.source.kind
+        try console.show(valid) { _ in
+            ["\(graphFile.file): trigger “\(name)” is valid: it fires on “\(trigger.source.kind)”"]
+        }
     }
 
     private static func count(_ count: Int, _ one: String, _ many: String) -> String {

@@ -53,10 +53,19 @@ struct Waiting: Sendable {
         guard let ended else {
             // The time is over, whether or not the coordinator answers now.
             let view = (try? await session.client.graph(graph)) ?? view
+            if isAsked, session.console.format == .json {
+                try session.console.show(view) { _ in [] }
+            }
             throw Failure(ExitStatus.timedOut, session.console.speech.stillRunning(view))
         }
-        if isAsked || session.console.format == .text {
-            try session.console.tell(ended) { $0.ended(ended) }
+        if session.console.format == .text {
+            let failed = try await session.failures(of: ended)
+            session.console.say(
+                session.console.speech.failures(failed, of: ended.counts.failed)
+                    + session.console.speech.ended(ended)
+            )
+        } else if isAsked {
+            try session.console.show(ended) { _ in [] }
         }
         return ended.exitCode ?? ExitStatus.success
     }

@@ -15,7 +15,9 @@ struct Workers: AsyncParsableCommand {
     func run() async throws {
         try await ClientSession.run(coordinator) { session in
             let workers = try await session.client.workers()
-            try session.console.show(List(workers: workers), names: workers.map(\.name)) {
+            // A script goes on with those that are there.
+            let there = workers.filter { $0.status != "gone" }
+            try session.console.show(List(workers: workers), names: there.map(\.name)) {
                 $0.workers(workers)
             }
             if workers.isEmpty {

@@ -36,6 +36,8 @@ struct CoordinatorSession {
     private let path: String
     private let retention: Retention
     private let watchesMachine: Bool
+    /// Whether the commands of this user find the coordinator by themselves.
+    private let isAtOwnSocket: Bool
     private let say: @Sendable (String) -> Void
     private let logger: Logger
     private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
@@ -47,6 +49,7 @@ struct CoordinatorSession {
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
         watchesMachine = arguments.watchMachine
+        isAtOwnSocket = arguments.listen == nil
         (logger, say) = arguments.log.make("operon")
     }
 
@@ -134,10 +137,15 @@ struct CoordinatorSession {
         let pulse = CoordinatorPulse()
         let http = makeServer(of: host.service, pulse)
         let manager = ServiceManager(socket: environment["NOTIFY_SOCKET"])
-        let server = CoordinatorHost.Activity { [say] _ in
+        let watchdog = CoordinatorHost.Activity { [environment] _ in
+            try await ServiceWatchdog(environment: environment)?.run { pulse.stagnation }
+        }
+        let server = CoordinatorHost.Activity { [say, isAtOwnSocket] _ in
             do throws(HTTPServerError) {
                 try await http.run { address in
                     say("answers at \(address)")
+                    let option = isAtOwnSocket ? "" : " --coordinator \(address)"
+                    say("to submit a graph from another terminal: operon submit FILE\(option)")
                     Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }
             } catch {
@@ -158,7 +166,8 @@ struct CoordinatorSession {
         do {
             try await host.runAndClose(
                 beside: [
-                    .pruning(within: retention), .checking(pulse), .triggers, server, end,
+                    .pruning(within: retention), .checking(pulse), .triggers, watchdog, server,
+                    end,
                 ]
             )
         } catch let error as StoreError {

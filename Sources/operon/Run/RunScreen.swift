@@ -260,6 +260,27 @@ struct RunScreen: Sendable {
         return ended
     }
 
+    /// Puts operations that are skipped one after the other into the order of the graph. The
+    /// scheduler follows dependencies, not the order of the file.
+    private static func inOrder(_ notices: [Scheduler.Notice]) -> [Scheduler.Notice] {
+        func skipped(_ notice: Scheduler.Notice) -> OperationID? {
+            if case .finished(let operation, .skipped) = notice { operation } else { nil }
+        }
+        var ordered: [Scheduler.Notice] = []
+        ordered.reserveCapacity(notices.count)
+        var together: [(operation: OperationID, notice: Scheduler.Notice)] = []
+        for notice in notices {
+            if let operation = skipped(notice) {
+                together.append((operation, notice))
+                continue
+            }
+            ordered += together.sorted { $0.operation < $1.operation }.map(\.notice)
+            together.removeAll()
+            ordered.append(notice)
+        }
+        return ordered + together.sorted { $0.operation < $1.operation }.map(\.notice)
+    }
+
     private func show(
         _ notices: [Scheduler.Notice],
         group: Int,
@@ -268,7 +289,7 @@ struct RunScreen: Sendable {
     ) async {
         let ended = Self.endedAttempts(notices)
         var moves: [ProgressDisplay.Move] = []
-        for notice in notices {
+        for notice in Self.inOrder(notices) {
             let line: String
             switch notice {
             case .workerLost(let worker):

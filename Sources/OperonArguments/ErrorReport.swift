@@ -1,0 +1,89 @@
+import FoundationEssentials
+import OperonModel
+import OperonTerminal
+
+/// An error as a program ends with it: sentences for people, or one line of JSON.
+package struct ErrorReport: Sendable {
+    /// What precedes the sentences; `nil`: nothing.
+    let name: String?
+    let isJSON: Bool
+
+    /// With more characters, a line helps nobody: it is cut.
+    package static let lineMax = 2_000
+
+    /// Whether the arguments ask for JSON. They may be wrong otherwise, so the parser cannot tell.
+    package static func isJSON(_ arguments: [String]) -> Bool {
+        let own = arguments.prefix { $0 != "--" }
+        return own.contains("--output=json")
+            || zip(own, own.dropFirst()).contains { $0 == "--output" && $1 == "json" }
+    }
+
+    private struct Document: Encodable {
+        struct Failed: Encodable {
+            var exitCode: Int32
+            var message: String
+            var problems: [Failure.Problem]?
+        }
+
+        var error: Failed
+        var version = 1
+    }
+
+    func text(_ failure: Failure) -> String {
+        let message = Mask.passwords(in: failure.message)
+        guard isJSON else {
+            let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
+            let begin = name.map { "\($0): " } ?? ""
+            return begin + lines.map(Self.bounded).joined(separator: "\n") + "\n"
+        }
+        let failed = Document.Failed(
+            exitCode: failure.code,
+            message: message,
+            problems: failure.problems.isEmpty ? nil : failure.problems
+        )
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let json = try? encoder.encode(Document(error: failed)) else { return message + "\n" }
+        return String(decoding: PrintableJSON.escaped(Array(json)), as: UTF8.self) + "\n"
+    }
+
+    private static func bounded(_ line: Substring) -> String {
+        guard line.utf8.count > lineMax, line.count > lineMax else { return String(line) }
+        return "\(line.prefix(lineMax))… (\(line.count - lineMax) more characters)"
+    }
+
+    /// What the parser says of a wrong call, in the style of all other errors: a sentence, what the
+    /// option means, the usage, and where to read more.
+    static func sentences(ofParser text: String) -> String {
+        var lines: [String] = []
+        var isUsage = false
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if line.hasPrefix("Usage: ") { isUsage = true }
+            if let help = line.wholeMatch(of: /\s*See '(.+)' for more information\./) {
+                lines.append("To list the options: \(help.1)")
+            } else if isUsage {
+                lines.append(String(line))
+            } else if line.hasPrefix("Help:  ") {
+                lines.append("  " + line.dropFirst(7))
+            } else if lines.isEmpty {
+                lines.append(sentence(line.hasPrefix("Error: ") ? line.dropFirst(7) : line))
+            } else {
+                lines.append(quoted(line))
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func sentence(_ text: Substring) -> String {
+        var sentence = quoted(text)
+        if let first = sentence.first, first.isLowercase {
+            sentence = first.uppercased() + sentence.dropFirst()
+        }
+        if let last = sentence.last, !".:!?".contains(last) { sentence += "." }
+        return sentence
+    }
+
+    private static func quoted(_ text: Substring) -> String {
+        String(text).replacing(/(^|[\s(])'([^']+)'(?=[\s.,:;?)]|$)/) { "\($0.1)“\($0.2)”" }
+    }
+}

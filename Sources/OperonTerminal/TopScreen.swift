@@ -1,0 +1,335 @@
+package import OperonModel
+
+/// What `operon top` shows of a cluster.
+package struct ClusterSnapshot: Sendable {
+    package struct Running: Hashable, Sendable {
+        package var graph: UInt32
+        package var name: String
+        package var startedAt: WallTime
+
+        package init(graph: UInt32, name: String, startedAt: WallTime) {
+            (self.graph, self.name, self.startedAt) = (graph, name, startedAt)
+        }
+    }
+
+    package var cluster: ClusterView
+    /// The graphs that have not finished, in the order of the list.
+    package var graphs: [GraphView]
+    /// Operations that run, in any order.
+    package var running: [Running]
+    package var now: WallTime
+
+    package init(
+        cluster: ClusterView,
+        graphs: [GraphView],
+        running: [Running],
+        now: WallTime
+    ) {
+        (self.cluster, self.graphs, self.running, self.now) = (cluster, graphs, running, now)
+    }
+}
+
+/// The screen of `operon top`: what is shown, what is chosen, and what a key means. It reads and
+/// writes nothing itself.
+package struct TopScreen: Sendable {
+    /// What a key asks for.
+    package enum Action: Hashable, Sendable {
+        case quit
+        /// Show the operations of a graph.
+        case open(UInt32)
+        case explain(Row)
+        case cancel(Row)
+    }
+
+    /// Something that can be chosen.
+    package enum Row: Hashable, Sendable {
+        case graph(UInt32)
+        case operation(graph: UInt32, name: String)
+
+        /// As commands take it.
+        package var selector: String {
+            switch self {
+            case .graph(let graph): String(graph)
+            case .operation(let graph, let name): "\(graph)/\(name)"
+            }
+        }
+    }
+
+    private enum Page {
+        case overview
+        /// The unfinished operations of a graph.
+        case operations(of: UInt32, [OperationView])
+        case text(title: String, [String])
+    }
+
+    private let style: TerminalStyle
+    private var snapshot: ClusterSnapshot?
+    /// The pages below the shown one, and that one.
+    private var pages: [Page] = [.overview]
+    private var chosen: Row?
+    /// The first line of a text that is shown.
+    private var scroll = 0
+    private var asked: Row?
+    private var message = ""
+
+    package init(_ style: TerminalStyle) { self.style = style }
+
+    /// The graph whose operations are shown; `nil`: none.
+    package var openGraph: UInt32? {
+        if case .operations(let graph, _)? = pages.last { graph } else { nil }
+    }
+
+    // MARK: - What is shown
+
+    package mutating func show(_ snapshot: ClusterSnapshot) {
+        self.snapshot = snapshot
+        keepChoice()
+    }
+
+    /// Shows or updates the page of a graph.
+    package mutating func show(_ operations: [OperationView], of graph: UInt32) {
+        if openGraph == graph { pages.removeLast() }
+        pages.append(.operations(of: graph, operations))
+        keepChoice()
+    }
+
+    package mutating func show(title: String, _ lines: [String]) {
+        pages.append(.text(title: title, lines))
+        scroll = 0
+    }
+
+    /// A sentence in the last line, until the next key.
+    package mutating func say(_ sentence: String) { message = sentence }
+
+    /// What was chosen may have ended: then the first row is chosen.
+    private mutating func keepChoice() {
+        let rows = self.rows
+        guard let chosen, rows.contains(chosen) else {
+            self.chosen = rows.first
+            return
+        }
+    }
+
+    private var rows: [Row] {
+        switch pages.last {
+        case .operations(let graph, let operations):
+            return operations.map { .operation(graph: graph, name: $0.name) }
+        case .overview:
+            let graphs = snapshot?.graphs.map { Row.graph($0.id) } ?? []
+            return graphs + longest.map { .operation(graph: $0.graph, name: $0.name) }
+        case .text, nil: return []
+        }
+    }
+
+    private var longest: [ClusterSnapshot.Running] {
+        (snapshot?.running ?? []).sorted {
+            ($0.startedAt, $0.graph, $0.name) < ($1.startedAt, $1.graph, $1.name)
+        }
+    }
+
+    // MARK: - Keys
+
+    /// What a key does on a terminal of this size.
+    package mutating func pressed(_ key: TerminalKey, _ size: TerminalSize) -> Action? {
+        message = ""
+        if let asked {
+            self.asked = nil
+            return key == .character("y") ? .cancel(asked) : nil
+        }
+        switch key {
+        case .character("q"): return .quit
+        case .up, .character("k"): move(by: -1, size)
+        case .down, .character("j"): move(by: 1, size)
+        case .pageUp: move(by: -max(1, bodyHeight(size.rows) - 1), size)
+        case .pageDown: move(by: max(1, bodyHeight(size.rows) - 1), size)
+        case .escape, .left:
+            if pages.count > 1 { pages.removeLast() }
+            keepChoice()
+        case .enter, .right:
+            if case .graph(let graph)? = choosable { return .open(graph) }
+            return choosable.map { .explain($0) }
+        case .character("e"): return choosable.map { .explain($0) }
+        case .character("c"): asked = choosable
+        case .character: break
+        }
+        return nil
+    }
+
+    private var choosable: Row? { rows.isEmpty ? nil : chosen }
+
+    private mutating func move(by count: Int, _ size: TerminalSize) {
+        if case .text? = pages.last {
+            let last = body(size.columns).lines.count - bodyHeight(size.rows)
+            scroll = min(max(0, scroll + count), max(0, last))
+            return
+        }
+        let rows = self.rows
+        guard !rows.isEmpty else { return }
+        let place = chosen.flatMap { rows.firstIndex(of: $0) } ?? 0
+        chosen = rows[min(max(0, place + count), rows.count - 1)]
+    }
+
+    // MARK: - Drawing
+
+    /// Two lines above the body, one below it.
+    private func bodyHeight(_ height: Int) -> Int { max(1, height - 4) }
+
+    /// The lines of the whole screen, each at most so wide.
+    package func lines(_ size: TerminalSize) -> [String] {
+        let (width, height) = (size.columns, size.rows)
+        var lines = header(width)
+        var (body, marked) = self.body(width)
+        let room = bodyHeight(height)
+        var first = 0
+        if case .text? = pages.last {
+            first = scroll
+        } else if let marked {
+            first = max(0, marked - room + 1)
+        }
+        body = Array(body.dropFirst(first).prefix(room))
+        lines += body
+        lines += Array(repeating: "", count: max(0, height - 2 - lines.count))
+        lines.append(footer(width))
+        return Array(lines.prefix(max(1, height - 1)))
+    }
+
+    private func header(_ width: Int) -> [String] {
+        guard let snapshot else { return [fitted("Waiting for the coordinator.", width), ""] }
+        let cluster = snapshot.cluster
+        let counts = cluster.counts
+        let up = max(.zero, snapshot.now - cluster.startedAt.time)
+        var first = "\(cluster.workers) \(cluster.workers == 1 ? "worker" : "workers")"
+        first += ", \(cluster.busySlots) of \(cluster.slots) slots busy"
+        first += "; \(counts.ready + counts.dispatched) ready, \(counts.pending) pending"
+        first += "; up \(TimeFormat.clock(up))"
+        for (what, state) in [("broker", cluster.broker), ("store", cluster.store)]
+        where state != "ok" {
+            first = "\(what): \(state)"
+        }
+        let isWell = cluster.broker == "ok" && cluster.store == "ok"
+        return [style.tinted(fitted(first, width), isWell ? .strong : .bad), ""]
+    }
+
+    private func footer(_ width: Int) -> String {
+        if let asked {
+            let question = "Cancel \(TerminalText.line(asked.selector))? y: yes, any other key: no"
+            return style.tinted(fitted(question, width), .attention)
+        }
+        if !message.isEmpty {
+            return style.tinted(fitted(TerminalText.line(message), width), .attention)
+        }
+        let keys =
+            switch pages.last {
+            case .text: "esc back  q quit"
+            case .operations: "e explain  c cancel  esc back  q quit"
+            case .overview, nil: "enter open  e explain  c cancel  q quit"
+            }
+        return style.tinted(fitted(keys, width), .faint)
+    }
+
+    /// The lines between header and footer, and the number of the line that is chosen.
+    private func body(_ width: Int) -> (lines: [String], marked: Int?) {
+        switch pages.last {
+        case .text(let title, let lines):
+            let shown = lines.flatMap { wrapped($0, width) }
+            return ([style.tinted(fitted(title, width), .strong)] + shown, nil)
+        case .operations(let graph, let operations):
+            var table = TextTable([
+                .init(title: "OPERATION", isFlexible: true), .init(title: "STATE"),
+                .init(title: "ATTEMPT", isRight: true, importance: 0),
+                .init(title: "QUEUE", importance: 1),
+            ])
+            for operation in operations {
+                table.add([
+                    .init(style.spelled(TerminalText.line(operation.name))),
+                    .init(operation.state.name, operation.state == .executing ? .good : nil),
+                    .init(operation.attempts == 0 ? "" : "\(operation.attempts)"),
+                    .init(TerminalText.line(operation.queue)),
+                ])
+            }
+            let name = snapshot?.graphs.first { $0.id == graph }.map { TerminalText.line($0.name) }
+            let title = "Graph \(graph) \(name ?? "")"
+            let empty = operations.isEmpty ? ["Nothing in it is unfinished."] : []
+            return marked([title], table, width, after: empty)
+        case .overview, nil: return overview(width)
+        }
+    }
+
+    private func overview(_ width: Int) -> (lines: [String], marked: Int?) {
+        guard let snapshot else { return ([], nil) }
+        var table = TextTable([
+            .init(title: "GRAPH"), .init(title: "NAME", isFlexible: true),
+            .init(title: "STATUS", importance: 2), .init(title: "DONE", isRight: true),
+            .init(title: "RUNNING", isRight: true, importance: 3),
+            .init(title: "WAITING", isRight: true, importance: 1),
+            .init(title: "FAILED", isRight: true, importance: 4),
+        ])
+        for graph in snapshot.graphs {
+            let counts = graph.counts
+            let waiting = counts.pending + counts.ready + counts.dispatched
+            let share = counts.total == 0 ? 100 : counts.finished * 100 / counts.total
+            table.add([
+                .init("\(graph.id)"), .init(style.spelled(TerminalText.line(graph.name))),
+                .init(graph.status.rawValue), .init("\(share) %"), .init("\(counts.executing)"),
+                .init("\(waiting)"),
+                .init(counts.failed == 0 ? "" : "\(counts.failed)", .bad),
+            ])
+        }
+        guard !snapshot.graphs.isEmpty else {
+            return (["No graph is unfinished. To submit one: operon submit FILE"], nil)
+        }
+        var runs = TextTable([
+            .init(title: "RUNNING", isFlexible: true), .init(title: "TIME", isRight: true),
+        ])
+        let longest = self.longest
+        for operation in longest {
+            let name = "\(operation.graph)/\(operation.name)"
+            let time = max(.zero, snapshot.now - operation.startedAt)
+            runs.add([
+                .init(style.spelled(TerminalText.line(name))), .init(TimeFormat.clock(time)),
+            ])
+        }
+        let graphs = marked([], table, width, after: [])
+        guard !longest.isEmpty else { return graphs }
+        let running = marked([], runs, width, after: [], from: snapshot.graphs.count)
+        let offset = graphs.lines.count + 1
+        let line = graphs.marked ?? running.marked.map { $0 + offset }
+        return (graphs.lines + [""] + running.lines, line)
+    }
+
+    /// A table with a mark at the chosen row. `from`: the number of the first row among all.
+    private func marked(
+        _ above: [String],
+        _ table: TextTable,
+        _ width: Int,
+        after: [String],
+        from: Int = 0
+    ) -> (lines: [String], marked: Int?) {
+        let lines = table.lines(style: style, width: max(1, width - 2))
+        let place = chosen.flatMap { rows.firstIndex(of: $0) }.map { $0 - from }
+        var found: Int?
+        let marked = lines.enumerated().map { index, line in
+            guard let place, index == place + 1 else { return "  " + line }
+            found = above.count + index
+            return style.tinted(style.hasUnicode ? "▸ " : "> ", .strong) + line
+        }
+        return (above.map { style.tinted(fitted($0, width), .strong) } + marked + after, found)
+    }
+
+    private func fitted(_ text: String, _ width: Int) -> String {
+        TerminalText.elided(style.spelled(text), to: max(1, width), mark: style.ellipsis)
+    }
+
+    /// A line in pieces that fit.
+    private func wrapped(_ line: String, _ width: Int) -> [String] {
+        var rest = Substring(line)
+        var pieces: [String] = []
+        while TerminalText.width(String(rest)) > width {
+            let piece = TerminalText.prefix(of: String(rest), width: width)
+            guard !piece.isEmpty else { break }
+            pieces.append(piece)
+            rest = rest.dropFirst(piece.count)
+        }
+        return pieces + [String(rest)]
+    }
+}

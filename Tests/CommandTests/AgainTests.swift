@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+/// Running what succeeded again, and submitting single commands.
+@Suite struct AgainTests {
+    /// Each operation writes its name into `ran`.
+    private static func graph(_ b: String = "cat $OPERON_INPUTS > b.in") -> String {
+        """
+        name: g
+        parameters: { word: hello }
+        operations:
+          a: { run: 'echo a >> ran; echo 7 > $OPERON_OUTPUT' }
+          b: { run: 'echo b >> ran; \(b)', dependencies: [a] }
+          c: { run: 'echo c ${word} >> ran', dependencies: [b] }
+          side: { run: 'echo side >> ran' }
+        """
+    }
+
+    @Test func `what succeeded runs again with all that depends on it, in a new graph`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.graph())
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            let plan = try await up.operon("retry", "g/b", "--from", "--dry-run")
+            #expect(
+                plan.output == """
+                    a: stays
+                    b: runs, as asked for
+                    c: runs, because “b” runs
+                    side: stays
+
+                    """
+            )
+            let again = try await up.operon("retry", "g/b", "--from", "--wait")
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(again.output == "1\n")
+            #expect(again.errors.hasPrefix("2 operations stay, 2 run.\n"), "\(again.errors)")
+            let ran = workspace.lines(of: "ran")
+            #expect(ran.sorted() == ["a", "b", "b", "c hello", "c hello", "side"])
+            #expect(try workspace.read("b.in").contains(#""a":7"#))
+
+            // Of the second graph, whose `a` is that of the first; after a restart.
+            try await up.restart()
+            let third = try await up.operon("retry", "1/a", "--from", "--wait")
+            #expect(third.end == .exit(0), "\(third.errors)")
+            let last = Array(workspace.lines(of: "ran").suffix(3))
+            #expect(last == ["a", "b", "c hello"])
+            #expect(workspace.lines(of: "ran").count == 9)
+            // The first graph is as it was.
+            let first = try await up.operon("show", "0/b")
+            #expect(first.output.contains("succeeded"), "\(first.output)")
+        }
+    }
+
+    @Test func `one operation runs with what the file says now`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.graph())
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            _ = try workspace.write("g.yaml", Self.graph("true"))
+            let arguments = ["retry", "g/side", "--with", file]
+            let again = try await up.operon(arguments + ["--wait"])
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(again.errors.contains("  asked for: side\n"), "\(again.errors)")
+            #expect(again.errors.contains("  changed: b\n"), "\(again.errors)")
+            let ran = workspace.lines(of: "ran").dropFirst(4)
+            #expect(ran.sorted() == ["b", "c hello", "side"])
+            // A parameter is a variable of each process.
+            let set = try await up.operon(arguments + ["--set", "word=bye", "--dry-run"])
+            #expect(set.output.split(separator: "\n").allSatisfy { $0.contains("has changed") })
+        }
+    }
+
+    @Test func `what cannot run again is refused with a reason`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                "name: g\noperations: { x: { external: true }, y: { run: 'true' } }\n"
+            )
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let early = try await up.operon("retry", "g/y", "--from")
+            #expect(early.end == .exit(2))
+            #expect(early.errors.contains("has not finished"), "\(early.errors)")
+            #expect(try await up.operon("complete", "g/x", "--yes").end == .exit(0))
+            #expect(try await up.operon("wait", "g").end == .exit(0))
+            let unknown = try await up.operon("retry", "g/none", "--from")
+            #expect(unknown.end == .exit(6))
+            #expect(unknown.errors.contains("has no operation “none”"), "\(unknown.errors)")
+            for wrong in [
+                ["g", "--from"], ["g/y", "--dry-run"], ["g/y", "--set", "a=b"],
+                ["g/y", "--from", "--wait", "--watch"],
+            ] {
+                let refused = try await up.operon(["retry"] + wrong)
+                #expect(refused.end == .exit(2), "\(wrong)")
+            }
+        }
+    }
+
+    @Test func `a command is submitted without a file`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                "name: g\noperations: { x: { external: true } }\n"
+            )
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let line = "printf '%s|' \"$@\" > said; echo $PWD > where"
+            let submitted = try await up.operon([
+                "submit", "--name", "say", "--queue", "words", "--after", "g/x", "--", "sh", "-c",
+                line, "sh", "a b", "--wait", "",
+            ])
+            #expect(submitted.end == .exit(0), "\(submitted.errors)")
+            #expect(submitted.output == "1\n")
+            let waiting = try await up.operon("explain", "1/say")
+            #expect(waiting.output.contains("g/x") || waiting.output.contains("0/x"))
+            #expect(try await up.operon("complete", "g/x", "--yes").end == .exit(0))
+            #expect(try await up.operon("wait", "say").end == .exit(0))
+            #expect(try workspace.read("said") == "a b|--wait||")
+            let list = try await up.operon("operations", "say", "--output", "json")
+            #expect(list.output.contains(#""queue":"words""#), "\(list.output)")
+
+            let failed = try await up.operon("submit", "--wait", "--", "/bin/false")
+            #expect(failed.end == .exit(1), "\(failed.errors)")
+            #expect(failed.errors.contains("“false”"), "\(failed.errors)")
+            let unknown = try await up.operon("submit", "--after", "g/none", "--", "true")
+            #expect(unknown.end == .exit(2) || unknown.end == .exit(6))
+            #expect(unknown.errors.contains("none"), "\(unknown.errors)")
+            for wrong in [
+                [], [file, "--", "true"], [file, "--name", "n"], ["--after", "x", "--", "true"],
+                ["--set", "a=b", "--", "true"],
+            ] {
+                let refused = try await up.operon(["submit"] + wrong)
+                #expect(refused.end == .exit(2), "\(wrong)")
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import OperonModel
+import OperonTerminal
+import Testing
+
+/// The screen of `operon top`.
+@Suite struct TopScreenTests {
+    private static let start = WallTime(nanosecondsSince1970: 1_700_000_000_000_000_000)
+    private static let size = TerminalSize(columns: 60, rows: 14)
+
+    private static func graph(_ id: UInt32, _ name: String, executing: Int = 0) -> GraphView {
+        var counts = StateCounts()
+        counts.executing = executing
+        counts.pending = 3
+        counts.succeeded = 4
+        counts.failed = Int(id % 2)
+        return GraphView(
+            id: id,
+            name: name,
+            status: .running,
+            isOpen: false,
+            submittedAt: TimeText(start),
+            counts: counts
+        )
+    }
+
+    private static func snapshot(
+        _ graphs: [GraphView],
+        _ running: [(graph: UInt32, name: String, seconds: Int)] = []
+    ) -> ClusterSnapshot {
+        var counts = StateCounts()
+        counts.ready = 2
+        counts.pending = 6
+        let cluster = ClusterView(
+            version: "1",
+            reign: "r",
+            epoch: 1,
+            startedAt: TimeText(start),
+            now: TimeText(start + .seconds(3_600)),
+            broker: "ok",
+            store: "ok",
+            workers: 2,
+            slots: 8,
+            busySlots: 3,
+            openGraphs: graphs.count,
+            counts: counts
+        )
+        let now = start + .seconds(3_600)
+        return ClusterSnapshot(
+            cluster: cluster,
+            graphs: graphs,
+            running: running.map { operation in
+                ClusterSnapshot.Running(
+                    graph: operation.graph,
+                    name: operation.name,
+                    startedAt: now + .seconds(-operation.seconds)
+                )
+            },
+            now: now
+        )
+    }
+
+    private static var full: TopScreen {
+        var screen = TopScreen(.plain)
+        screen.show(
+            snapshot(
+                [graph(3, "wordcount", executing: 2), graph(4, "nightly")],
+                [(3, "short", 5), (3, "long", 65)]
+            )
+        )
+        return screen
+    }
+
+    @Test func `graphs and what runs are on one screen, the longest first`() {
+        #expect(
+            Self.full.lines(Self.size) == [
+                "2 workers, 3 of 8 slots busy; 2 ready, 6 pending; up 1:00:00",
+                "",
+                "  GRAPH  NAME       STATUS   DONE  RUNNING  WAITING  FAILED",
+                "> 3      wordcount  running  50 %        2        3       1",
+                "  4      nightly    running  57 %        0        3",
+                "",
+                "  RUNNING  TIME",
+                "  3/long   1:05",
+                "  3/short  0:05",
+                "", "", "",
+                "enter open  e explain  c cancel  q quit",
+            ]
+        )
+    }
+
+    @Test(arguments: [26, 40, 60, 200], [1, 4, 6, 10, 50])
+    func `no line is wider than the terminal, and there are no more than its rows`(
+        columns: Int,
+        rows: Int
+    ) {
+        var screen = Self.full
+        let size = TerminalSize(columns: columns, rows: rows)
+        for key: TerminalKey in [.down, .down, .down, .enter, .character("c")] {
+            let lines = screen.lines(size)
+            #expect(lines.count <= max(1, rows - 1))
+            #expect(lines.allSatisfy { $0.count <= columns }, "\(lines)")
+            _ = screen.pressed(key, size)
+        }
+    }
+
+    @Test func `keys choose rows, and the choice follows its row`() {
+        var screen = Self.full
+        #expect(screen.pressed(.enter, Self.size) == .open(3))
+        _ = screen.pressed(.down, Self.size)
+        #expect(screen.pressed(.enter, Self.size) == .open(4))
+        _ = screen.pressed(.down, Self.size)
+        let long = TopScreen.Row.operation(graph: 3, name: "long")
+        #expect(screen.pressed(.enter, Self.size) == .explain(long))
+        _ = screen.pressed(.pageDown, Self.size)
+        let short = TopScreen.Row.operation(graph: 3, name: "short")
+        #expect(screen.pressed(.character("e"), Self.size) == .explain(short))
+        // A newer graph moves everything down.
+        screen.show(Self.snapshot([Self.graph(5, "new"), Self.graph(3, "wordcount")]))
+        #expect(screen.pressed(.enter, Self.size) == .open(5))
+        _ = screen.pressed(.down, Self.size)
+        screen.show(
+            Self.snapshot([Self.graph(6, "n"), Self.graph(5, "new"), Self.graph(3, "w")])
+        )
+        #expect(screen.pressed(.enter, Self.size) == .open(3))
+        #expect(screen.pressed(.character("q"), Self.size) == .quit)
+    }
+
+    @Test func `a cancel needs a second key`() {
+        var screen = Self.full
+        #expect(screen.pressed(.character("c"), Self.size) == nil)
+        #expect(screen.lines(Self.size).last == "Cancel 3? y: yes, any other key: no")
+        #expect(screen.pressed(.character("n"), Self.size) == nil)
+        #expect(screen.pressed(.character("y"), Self.size) == nil)
+        #expect(screen.pressed(.character("c"), Self.size) == nil)
+        #expect(screen.pressed(.character("y"), Self.size) == .cancel(.graph(3)))
+    }
+
+    @Test func `a long text is scrolled, and left again`() {
+        var screen = Self.full
+        screen.show(title: "3/x", (1...30).map { "line \($0)" })
+        #expect(screen.lines(Self.size)[2...4] == ["3/x", "line 1", "line 2"])
+        _ = screen.pressed(.pageDown, Self.size)
+        #expect(screen.lines(Self.size)[2] == "line 9")
+        for _ in 0..<40 { _ = screen.pressed(.down, Self.size) }
+        #expect(screen.lines(Self.size)[11] == "line 30")
+        _ = screen.pressed(.escape, Self.size)
+        #expect(screen.pressed(.enter, Self.size) == .open(3))
+    }
+
+    @Test func `keys are read from what a terminal sends`() {
+        let typed = "q\u{1B}[A\u{1B}OB\u{1B}[5~\u{1B}[6~\r\u{1B}[1;5Cé\u{1B}"
+        #expect(
+            TerminalKey.keys(in: Array(typed.utf8)) == [
+                .character("q"), .up, .down, .pageUp, .pageDown, .enter, .right,
+                .character("é"), .escape,
+            ]
+        )
+        #expect(TerminalKey.keys(in: [0xFF, 0x1B, 0x5B]) == [.character("\u{FFFD}")])
+    }
+
+    @Test func `names of users end no sequence of ours`() {
+        var screen = TopScreen(.plain)
+        screen.show(Self.snapshot([Self.graph(1, "a\u{1B}[2Jb\nc")]))
+        #expect(screen.lines(Self.size).allSatisfy { !$0.contains("\u{1B}") })
+    }
+}
