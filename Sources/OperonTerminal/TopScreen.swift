@@ -198,10 +198,15 @@ package struct TopScreen: Sendable {
         let cluster = snapshot.cluster
         let counts = cluster.counts
         let up = max(.zero, snapshot.now - cluster.startedAt.time)
-        var first = "\(cluster.workers) \(cluster.workers == 1 ? "worker" : "workers")"
-        first += ", \(cluster.busySlots) of \(cluster.slots) slots busy"
-        first += "; \(counts.ready + counts.dispatched) ready, \(counts.pending) pending"
-        first += "; up \(TimeFormat.clock(up))"
+        let workers = "\(cluster.workers) \(cluster.workers == 1 ? "worker" : "workers")"
+        var first = "\(workers), \(cluster.busySlots) of \(cluster.slots) slots busy"
+        // What does not fit is left out as a whole.
+        for more in [
+            "\(counts.ready + counts.dispatched) ready, \(counts.pending) pending",
+            "up \(TimeFormat.clock(up))",
+        ] where first.count + 2 + more.count <= width {
+            first += "; " + more
+        }
         for (what, state) in [("broker", cluster.broker), ("store", cluster.store)]
         where state != "ok" {
             first = "\(what): \(state)"
@@ -306,10 +311,11 @@ package struct TopScreen: Sendable {
         from: Int = 0
     ) -> (lines: [String], marked: Int?) {
         let lines = table.lines(style: style, width: max(1, width - 2))
-        let place = chosen.flatMap { rows.firstIndex(of: $0) }.map { $0 - from }
+        // Below 0: it is in the table above.
+        let place = chosen.flatMap { rows.firstIndex(of: $0) }.map { $0 - from } ?? -1
         var found: Int?
         let marked = lines.enumerated().map { index, line in
-            guard let place, index == place + 1 else { return "  " + line }
+            guard place >= 0, index == place + 1 else { return "  " + line }
             found = above.count + index
             return style.tinted(style.hasUnicode ? "▸ " : "> ", .strong) + line
         }

@@ -88,6 +88,21 @@ import Testing
         )
     }
 
+    @Test func `one row is marked, whichever table it is in`() {
+        var screen = TopScreen(.plain)
+        screen.show(Self.snapshot([Self.graph(3, "only", executing: 1)], [(3, "run", 5)]))
+        func marked() -> [String] {
+            screen.lines(Self.size).filter { $0.hasPrefix("> ") }.map {
+                $0.split(separator: " ").dropFirst().joined(separator: " ")
+            }
+        }
+        #expect(marked() == ["3 only running 55 % 1 3 1"])
+        _ = screen.pressed(.down, Self.size)
+        #expect(marked() == ["3/run 0:05"])
+        let narrow = screen.lines(TerminalSize(columns: 40, rows: 12))
+        #expect(narrow[0] == "2 workers, 3 of 8 slots busy; up 1:00:00")
+    }
+
     @Test(arguments: [26, 40, 60, 200], [1, 4, 6, 10, 50])
     func `no line is wider than the terminal, and there are no more than its rows`(
         columns: Int,
