@@ -64,12 +64,14 @@ for program in operon operon-worker; do
         tr '\n' ' ')
     [ -z "$missing" ] || fail "$program needs libraries that are missing: $missing
 On Debian: apt install librabbitmq4 libsqlite3-0 libssl3 libyaml-0-2"
+    # Of another architecture, or for a newer system.
+    "$work/bin/$program" --version >/dev/null || fail "$program does not run on this machine"
 done
 mkdir -p "$prefix/bin" "$prefix/share"
 cp -R "$work/share/." "$prefix/share/"
 for program in operon operon-worker; do
     # A program that runs keeps its old file.
-    cp "$work/bin/$program" "$prefix/bin/.$program.new"
+    install -m 755 "$work/bin/$program" "$prefix/bin/.$program.new"
     mv "$prefix/bin/.$program.new" "$prefix/bin/$program"
 done
 echo "installed $("$prefix/bin/operon" --version) in $prefix"
