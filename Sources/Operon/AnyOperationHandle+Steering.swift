@@ -255,10 +255,22 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Why there is no value, with the name of the cause if the coordinator still has it.
+    /// How long an error waits for the coordinator to name the cause.
+    private static let namePatience = Duration.seconds(2)
+
+    /// Why there is no value, with the name of the cause if the coordinator still has it, and
+    /// answers soon.
     func skipped(for cause: OperationID) async -> OperationSkipped {
-        let dependency = try? await dependencies.first { $0.id == cause }
-        return OperationSkipped(cause: cause, causeName: dependency?.name)
+        let name = try? await withThrowingTaskGroup(of: String?.self) { group in
+            group.addTask { try await self.dependencies.first { $0.id == cause }?.name }
+            group.addTask {
+                try await Task.sleep(for: Self.namePatience)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+        return OperationSkipped(cause: cause, causeName: name ?? nil)
     }
 
     // MARK: - Priority

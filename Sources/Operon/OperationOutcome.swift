@@ -49,6 +49,11 @@ public struct OperationSkipped: Error, Hashable, Sendable, CustomStringConvertib
         self.causeName = causeName
     }
 
+    /// Two are equal if they have the same cause, with or without its name.
+    public static func == (one: Self, other: Self) -> Bool { one.cause == other.cause }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(cause) }
+
     /// One sentence for a person.
     public var description: String {
         let name = causeName.map { "“\($0)”" } ?? "operation \(cause)"

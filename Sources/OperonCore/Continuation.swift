@@ -61,7 +61,8 @@ package struct Continuation: Hashable, Sendable {
     ///   - previous: The operations of the graph that is edited.
     ///   - older: Operations that earlier edits have removed, the newest of each name.
     ///   - graph: The new graph, which compiles: names are unique, and there are no cycles.
-    ///   - again: The names of operations that run even if they succeeded and are the same.
+    ///   - again: The names of operations that run even if they succeeded and are the same. The
+    ///     name of a repeated operation stands for all its elements.
     package init(
         of previous: [Previous],
         older: [Previous] = [],
@@ -71,6 +72,7 @@ package struct Continuation: Hashable, Sendable {
         var places: [String: Int] = [:]
         places.reserveCapacity(graph.operations.count)
         for (place, operation) in graph.operations.enumerated() { places[operation.name] = place }
+        let asked = Self.elements(of: again, in: graph)
         var known: [String: Previous] = [:]
         for operation in older + previous { known[operation.description.name] = operation }
         var decisions = [Decision?](repeating: nil, count: graph.operations.count)
@@ -104,7 +106,7 @@ package struct Continuation: Hashable, Sendable {
                     previous: previous,
                     runs: other?.name
                 ) { places[$0] != nil }
-                if case .stays = decision, again.contains(operation.name) {
+                if case .stays = decision, asked.contains(operation.name) {
                     decision = .runs(.asked)
                 }
                 decisions[place] = decision
@@ -118,6 +120,20 @@ package struct Continuation: Hashable, Sendable {
         }
         self.decisions = decisions.map { $0 ?? .runs(.added) }
         removed = previous.map(\.description.name).filter { places[$0] == nil }
+    }
+
+    /// These names, and those of the elements that a group among them depends on.
+    private static func elements(of names: Set<String>, in graph: GraphDescription) -> Set<String> {
+        guard !names.isEmpty else { return names }
+        var all = names
+        for operation in graph.operations
+        where operation.work == .nothing && names.contains(operation.name) {
+            for dependency in operation.dependencies
+            where RepeatedNames.isPart(dependency.name, of: operation.name) {
+                all.insert(dependency.name)
+            }
+        }
+        return all
     }
 
     /// Whether an operation ran after the dependency whose end is the same, and not after an

@@ -59,12 +59,15 @@ extension Scheduler {
     func policies(of graph: GraphID) -> [OperationPolicy] { graphs[graph].compiled.policies }
 
     /// A graph without its operations: its name, its settings, and whether the first failure
-    /// cancels everything that is left. The order of its operations is not kept.
+    /// cancels everything that is left.
     package func settings(of graph: GraphID) -> (description: GraphDescription, failFast: Bool) {
         let compiled = graphs[graph].compiled
         var description = GraphDescription(name: compiled.name)
         description.queues = Array(compiled.queues.prefix(compiled.definedQueueCount))
         description.keys = compiled.keyLimits
+        // Where the order is that of the submission, nothing has a rank; and where nothing has one,
+        // the order is that of the submission.
+        if compiled.rank.allSatisfy({ $0 == 0 }) { description.order = .submission }
         return (description, compiled.failFast)
     }
 

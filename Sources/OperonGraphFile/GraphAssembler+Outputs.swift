@@ -19,8 +19,6 @@ struct OutputRepetition {
 /// elements when the output is there, and `render`, the group. Elements are added as dependencies
 /// of the group, so the group is what it is for every other repeated operation.
 extension GraphAssembler {
-    /// What is appended to the name of a repeated operation for the one that adds its elements.
-    private static let addingSuffix = ".forEach"
     /// Fields of which a reader cannot tell whether they are right before it has the values.
     private static let unreadable: Set<String> = [
         OperationKey.cancelSiblings.name, OperationKey.deadline.name, OperationKey.enforce.name,
@@ -52,7 +50,7 @@ extension GraphAssembler {
         guard let name, try mayRepeat(name, at: position),
             var repetition = try repetition(of: name, forEach, settings, at: position),
             let adding = try reader.fields.name(
-                name + Self.addingSuffix,
+                name + RepeatedNames.addingSuffix,
                 at: position,
                 "the operation that adds the elements"
             )
@@ -237,7 +235,7 @@ extension GraphAssembler {
                 }
                 siblings.append(target)
                 // Its elements exist when this operation has succeeded.
-                dependency = DependencyDescription(target + Self.addingSuffix)
+                dependency = DependencyDescription(target + RepeatedNames.addingSuffix)
             } else if try refusesUnknownElements(dependency, of: index, at: position) {
                 continue
             } else if groups[dependency.name] != nil, !Self.isOfGroup(dependency.condition) {

@@ -30,9 +30,13 @@ extension HTTPCoordinatorClient {
 
     package func rerun(
         graph: String,
-        _ options: ResubmitOptions
+        _ request: RerunRequest
     ) async throws(ClientError) -> ContinuationView {
-        try await value(Ask(.POST, "graphs", graph, "rerun").with(json: options))
+        try await value(
+            Ask(.POST, "graphs", graph, "rerun").with(json: request)
+                .with(key: request.idempotencyKey, traceParent: request.traceParent)
+                .within(configuration.submitTime)
+        )
     }
 
     private func send<Answer: Decodable>(
@@ -59,11 +63,9 @@ extension HTTPCoordinatorClient {
             throw ClientError(.invalid, "\(error)")
         }
         ask.headers.add(name: "Content-Type", value: "application/jsonl")
-        if let key = submission.idempotencyKey {
-            ask.headers.add(name: "Idempotency-Key", value: key)
-        }
-        if let trace = submission.traceParent { ask.headers.add(name: "traceparent", value: trace) }
-        return try await value(ask)
+        return try await value(
+            ask.with(key: submission.idempotencyKey, traceParent: submission.traceParent)
+        )
     }
 
     package func close(graph: String) async throws(ClientError) -> GraphView {

@@ -235,6 +235,14 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             return ask
         }
 
+        /// Adds the headers of a submission.
+        func with(key: String?, traceParent: String?) -> Ask {
+            var ask = self
+            if let key { ask.headers.add(name: "Idempotency-Key", value: key) }
+            if let traceParent { ask.headers.add(name: "traceparent", value: traceParent) }
+            return ask
+        }
+
         func within(_ time: Duration) -> Ask {
             var ask = self
             ask.time = time

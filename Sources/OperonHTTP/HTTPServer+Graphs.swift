@@ -65,9 +65,10 @@ extension HTTPServer {
             return .json(view, created: !options.isDryRun)
         },
         Route("POST", "/v1/graphs/{graph}/rerun", .operate, body: .json(isRequired: true)) { call in
-            let options = try call.json(RerunBody.self).options
-            let view = try await call.client.rerun(graph: call.graph, options)
-            return .json(view, created: !options.isDryRun)
+            var request = try call.json(RerunBody.self).request
+            (request.idempotencyKey, request.traceParent) = try call.submissionHeaders()
+            let view = try await call.client.rerun(graph: call.graph, request)
+            return .json(view, created: !request.isDryRun)
         },
         Route("POST", "/v1/graphs/{graph}/close", .operate) { call in
             .json(try await call.client.close(graph: call.graph))
@@ -282,9 +283,16 @@ extension Call {
             throw ClientError(.invalid, "\(error)")
         }
         var submission = Submission(graph: graph)
-        submission.idempotencyKey = try headerText("Idempotency-Key", bytesMax: Limits().nameBytes)
-        submission.traceParent = try headerText("traceparent", bytesMax: Limits().nameBytes)
+        (submission.idempotencyKey, submission.traceParent) = try submissionHeaders()
         return submission
+    }
+
+    fileprivate func submissionHeaders() throws(Failure) -> (key: String?, traceParent: String?) {
+        let bytesMax = Limits().nameBytes
+        return (
+            try headerText("Idempotency-Key", bytesMax: bytesMax),
+            try headerText("traceparent", bytesMax: bytesMax)
+        )
     }
 
     func headerText(_ name: String, bytesMax: Int) throws(Failure) -> String? {

@@ -198,14 +198,13 @@ struct RetryBody: Decodable {
 }
 
 struct RerunBody: Decodable {
-    let options: ResubmitOptions
+    let request: RerunRequest
 
     init(from decoder: any Decoder) throws {
         let fields = try StrictFields(decoder, ["operations", "dryRun"])
-        var options = ResubmitOptions()
-        options.again = try fields.required([String].self, "operations")
-        options.isDryRun = try fields.optional(Bool.self, "dryRun") ?? false
-        self.options = options
+        var request = RerunRequest(try fields.required([String].self, "operations"))
+        request.isDryRun = try fields.optional(Bool.self, "dryRun") ?? false
+        self.request = request
     }
 }
 

@@ -17,10 +17,10 @@ package protocol CoordinatorClient: Sendable {
         of graph: String,
         _ options: ResubmitOptions
     ) async throws(ClientError) -> ContinuationView
-    /// The same with the graph as it was submitted.
+    /// The same with the graph as it was submitted, and the dependencies that it has now.
     func rerun(
         graph: String,
-        _ options: ResubmitOptions
+        _ request: RerunRequest
     ) async throws(ClientError) -> ContinuationView
     /// Closes an open graph: it accepts no more operations from clients.
     func close(graph: String) async throws(ClientError) -> GraphView
@@ -286,15 +286,28 @@ package struct SuspendRequest: Hashable, Sendable, Codable {
     package init() {}
 }
 
-package struct ResubmitOptions: Hashable, Sendable, Encodable {
+package struct ResubmitOptions: Hashable, Sendable {
     /// The names of operations that run even if they succeeded and are the same.
     package var again: [String] = []
     /// Whether it is only asked what would happen.
     package var isDryRun = false
     package init() {}
+}
 
+package struct RerunRequest: Hashable, Sendable, Encodable {
+    /// The names of the operations that run again, at least one.
+    package var operations: [String]
+    /// Whether it is only asked what would happen.
+    package var isDryRun = false
+    /// As for a submission.
+    package var idempotencyKey: String?
+    package var traceParent: String?
+
+    package init(_ operations: [String]) { self.operations = operations }
+
+    // The others are headers.
     private enum CodingKeys: String, CodingKey {
-        case again = "operations"
+        case operations
         case isDryRun = "dryRun"
     }
 }

@@ -5,17 +5,21 @@ package enum TLSWords {
     ///   - error: What the library says.
     ///   - peer: Whom it is about, such as “the broker”.
     package static func sentence(_ error: String, of peer: String) -> String {
-        for (codes, sentence) in sentences where codes.contains(where: { error.contains($0) }) {
-            let code = codes[0]
-            let shown = code.contains(" ") ? "" : " (\(code))"
-            return sentence.replacing("PEER", with: peer) + shown
+        for (codes, sentence) in sentences {
+            guard let code = codes.first(where: { error.contains($0) }) else { continue }
+            return sentence.replacing("PEER", with: peer) + shown(code, in: error)
         }
-        // The code is what can be looked up.
-        let code = error.firstMatch(of: /[A-Z][A-Z0-9]+(_[A-Z0-9]+)+/).map { " (\($0.0))" }
-        return "TLS with \(peer) failed\(code ?? "")"
+        return "TLS with \(peer) failed" + shown("_", in: error)
     }
 
-    /// The first code of a row that matches counts.
+    /// The whole code, such as `SSLV3_ALERT_HANDSHAKE_FAILURE`: that can be looked up. What is not
+    /// in capitals is none.
+    private static func shown(_ part: String, in error: String) -> String {
+        let codes = error.matches(of: /[A-Z][A-Z0-9]+(_[A-Z0-9]+)+/).lazy.map(\.0)
+        return codes.first { $0.contains(part) }.map { " (\($0))" } ?? ""
+    }
+
+    /// The first row that matches counts.
     private static let sentences: [(codes: [String], sentence: String)] = [
         (
             ["failed to validate hostname", "failedToValidateHostname"],
@@ -30,7 +34,12 @@ package enum TLSWords {
             ["UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION"],
             "PEER speaks no version of TLS from 1.2 on"
         ),
-        (["NO_SHARED_CIPHER", "HANDSHAKE_FAILURE"], "PEER has no cipher in common with this side"),
+        (["NO_SHARED_CIPHER"], "PEER has no cipher in common with this side"),
+        (
+            ["HANDSHAKE_FAILURE"],
+            "PEER ended the TLS handshake: it may want a certificate of this side, or has no "
+                + "cipher in common with it"
+        ),
         (
             [
                 "CERTIFICATE_REQUIRED", "UNKNOWN_CA", "ALERT_BAD_CERTIFICATE",

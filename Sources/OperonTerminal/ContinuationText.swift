@@ -24,7 +24,7 @@ package struct ContinuationText {
         if !view.removed.isEmpty { head += ", \(view.removed.count) removed" }
         var groups: [(what: String, names: [String])] = []
         for operation in view.operations where operation.stays == nil {
-            let what = operation.dependency == nil ? why(operation) : "after others that run"
+            let what = reason(operation).heading
             if let place = groups.firstIndex(where: { $0.what == what }) {
                 groups[place].names.append(operation.name)
             } else {
@@ -46,38 +46,28 @@ package struct ContinuationText {
         let lines = view.operations.map { operation in
             let name = TerminalText.line(operation.name)
             return operation.stays == nil
-                ? "\(name): runs, \(because(operation))" : "\(name): stays"
+                ? "\(name): runs, \(reason(operation).clause)" : "\(name): stays"
         }
         return (lines + view.removed.map { "\(TerminalText.line($0)): removed" })
             .map { style.spelled($0) }
     }
 
-    private func because(_ operation: ContinuedOperationView) -> String {
+    /// Why an operation runs: as the heading of all that run for the same reason, and after “runs”.
+    private func reason(_ operation: ContinuedOperationView) -> (heading: String, clause: String) {
         if let dependency = operation.dependency {
-            return "because “\(TerminalText.line(dependency))” runs"
+            return ("after others that run", "because “\(TerminalText.line(dependency))” runs")
         }
-        switch operation.reason {
-        case "added": return "because it is new"
-        case "asked": return "as asked for"
-        case "changed": return "because it has changed"
-        case "unfinished": return "because it has not finished"
-        case "additions": return "because what it added did not succeed"
-        case "failed": return "because it failed"
-        case "cancelled", "skipped": return "because it was \(operation.reason ?? "")"
-        case let reason: return TerminalText.line(reason ?? "")
-        }
-    }
-
-    private func why(_ operation: ContinuedOperationView) -> String {
-        if let dependency = operation.dependency {
-            return "after “\(TerminalText.line(dependency))”"
-        }
-        switch operation.reason {
-        case "added": return "new"
-        case "asked": return "asked for"
-        case "unfinished": return "not finished"
-        case "additions": return "what it added did not succeed"
-        case let reason: return TerminalText.line(reason ?? "")
+        return switch operation.reason {
+        case "added": ("new", "because it is new")
+        case "asked": ("asked for", "as asked for")
+        case "changed": ("changed", "because it has changed")
+        case "unfinished": ("not finished", "because it has not finished")
+        case "additions":
+            ("what it added did not succeed", "because what it added did not succeed")
+        case "failed": ("failed", "because it failed")
+        case "cancelled": ("cancelled", "because it was cancelled")
+        case "skipped": ("skipped", "because it was skipped")
+        case let other: (TerminalText.line(other ?? ""), TerminalText.line(other ?? ""))
         }
     }
 }

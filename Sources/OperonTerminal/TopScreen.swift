@@ -71,6 +71,8 @@ package struct TopScreen: Sendable {
     private var scroll = 0
     private var asked: Row?
     private var message = ""
+    /// Why what is shown is not new; empty: it is.
+    private var missed = ""
 
     package init(_ style: TerminalStyle) { self.style = style }
 
@@ -83,8 +85,12 @@ package struct TopScreen: Sendable {
 
     package mutating func show(_ snapshot: ClusterSnapshot) {
         self.snapshot = snapshot
+        missed = ""
         keepChoice()
     }
+
+    /// An update failed: what is shown stays, with the reason in the last line.
+    package mutating func miss(_ why: String) { missed = why }
 
     /// Shows or updates the page of a graph.
     package mutating func show(_ operations: [OperationView], of graph: UInt32) {
@@ -182,7 +188,8 @@ package struct TopScreen: Sendable {
         let room = bodyHeight(height)
         var first = 0
         if case .text? = pages.last {
-            first = scroll
+            // The terminal may have grown since.
+            first = min(scroll, max(0, body.count - room))
         } else if let marked {
             first = max(0, marked - room + 1)
         }
@@ -202,7 +209,7 @@ package struct TopScreen: Sendable {
         var first = "\(workers), \(cluster.busySlots) of \(cluster.slots) slots busy"
         // What does not fit is left out as a whole.
         for more in [
-            "\(counts.ready + counts.dispatched) ready, \(counts.pending) pending",
+            "\(Self.sum(counts.ready, counts.dispatched)) ready, \(counts.pending) pending",
             "up \(TimeFormat.clock(up))",
         ] where first.count + 2 + more.count <= width {
             first += "; " + more
@@ -217,11 +224,12 @@ package struct TopScreen: Sendable {
 
     private func footer(_ width: Int) -> String {
         if let asked {
-            let question = "Cancel \(TerminalText.line(asked.selector))? y: yes, any other key: no"
+            let question = "Cancel \(asked.selector)? y: yes, any other key: no"
             return style.tinted(fitted(question, width), .attention)
         }
-        if !message.isEmpty {
-            return style.tinted(fitted(TerminalText.line(message), width), .attention)
+        if !message.isEmpty || !missed.isEmpty {
+            let said = message.isEmpty ? missed : message
+            return style.tinted(fitted(said, width), .attention)
         }
         let keys =
             switch pages.last {
@@ -271,8 +279,15 @@ package struct TopScreen: Sendable {
         ])
         for graph in snapshot.graphs {
             let counts = graph.counts
-            let waiting = counts.pending + counts.ready + counts.dispatched
-            let share = counts.total == 0 ? 100 : counts.finished * 100 / counts.total
+            let waiting = Self.sum(counts.pending, counts.ready, counts.dispatched)
+            let finished = Self.sum(
+                counts.succeeded,
+                counts.failed,
+                counts.cancelled,
+                counts.skipped
+            )
+            let total = Self.sum(waiting, counts.executing, finished)
+            let share = total == 0 ? 100 : finished * 100 / total
             table.add([
                 .init("\(graph.id)"), .init(style.spelled(TerminalText.line(graph.name))),
                 .init(graph.status.rawValue), .init("\(share) %"), .init("\(counts.executing)"),
@@ -322,8 +337,17 @@ package struct TopScreen: Sendable {
         return (above.map { style.tinted(fitted($0, width), .strong) } + marked + after, found)
     }
 
+    /// The sum of counts that came over the network: any number may stand there.
+    private static func sum(_ counts: Int...) -> Int {
+        counts.reduce(0) { $0 + min(max(0, $1), Int(UInt32.max)) }
+    }
+
     private func fitted(_ text: String, _ width: Int) -> String {
-        TerminalText.elided(style.spelled(text), to: max(1, width), mark: style.ellipsis)
+        TerminalText.elided(
+            style.spelled(TerminalText.line(text)),
+            to: max(1, width),
+            mark: style.ellipsis
+        )
     }
 
     /// A line in pieces that fit.

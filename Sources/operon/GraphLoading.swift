@@ -6,14 +6,8 @@ import OperonGraphFile
 import OperonModel
 import OperonTerminal
 
-/// The graph file and its format: the same for every command that takes a graph file.
-struct GraphFileArguments: ParsableArguments {
-    @Argument(
-        help: "The graph file: YAML, JSON, JSON Lines, or WfFormat; - is standard input.",
-        completion: .file()
-    )
-    var file: String
-
+/// How a graph file is read: its parameters, and the times of a WfFormat file.
+struct GraphReadingArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "For WfFormat: replace each task by a wait of its recorded run time times this.",
@@ -24,6 +18,8 @@ struct GraphFileArguments: ParsableArguments {
 
     @OptionGroup var parameters: ParameterArguments
 
+    var areEmpty: Bool { replay == nil && parameters.areEmpty }
+
     func validate() throws {
         if let replay, !(replay >= 0 && replay.isFinite) {
             throw ValidationError("--replay must not be negative")
@@ -33,15 +29,7 @@ struct GraphFileArguments: ParsableArguments {
     /// Reads the file without checking the graph as a whole. Warnings go to standard error.
     ///
     /// - Throws: `Failure` with every problem and its position.
-    func read() throws(Failure) -> GraphFile {
-        try Self.read(file, replay: replay, parameters)
-    }
-
-    static func read(
-        _ file: String,
-        replay: Double?,
-        _ parameters: ParameterArguments
-    ) throws(Failure) -> GraphFile {
+    func read(_ file: String) throws(Failure) -> GraphFile {
         let input =
             file == "-"
             ? try UserFile.readStandardInput(bytesMax: Limits().graphFileBytes) : nil
@@ -67,6 +55,19 @@ struct GraphFileArguments: ParsableArguments {
             throw Failure(error)
         }
     }
+}
+
+/// The graph file and its format: the same for every command that takes a graph file.
+struct GraphFileArguments: ParsableArguments {
+    @Argument(
+        help: "The graph file: YAML, JSON, JSON Lines, or WfFormat; - is standard input.",
+        completion: .file()
+    )
+    var file: String
+
+    @OptionGroup var reading: GraphReadingArguments
+
+    func read() throws(Failure) -> GraphFile { try reading.read(file) }
 
     /// Reads and checks the file.
     ///

@@ -58,9 +58,9 @@ package struct TappedClient: CoordinatorClient {
 
     package func rerun(
         graph: String,
-        _ options: ResubmitOptions
+        _ request: RerunRequest
     ) async throws(ClientError) -> ContinuationView {
-        try await call("rerun") { try await $0.rerun(graph: graph, options) }
+        try await call("rerun") { try await $0.rerun(graph: graph, request) }
     }
 
     package func close(graph: String) async throws(ClientError) -> GraphView {

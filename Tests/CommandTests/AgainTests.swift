@@ -73,6 +73,119 @@ import Testing
         }
     }
 
+    /// “x” and “hold” wait for somebody.
+    private static let held = """
+        name: g
+        operations:
+          x: { external: true }
+          hold: { external: true }
+          y: { run: 'true', dependencies: [x] }
+          z: { run: 'true', dependencies: [hold] }
+
+        """
+
+    private static func act(_ up: Up, _ arguments: String...) async throws {
+        let acted = try await up.operon(arguments)
+        #expect(acted.end == .exit(0), "\(arguments): \(acted.errors)")
+    }
+
+    private static func expect(
+        _ up: Up,
+        _ arguments: [String],
+        plans plan: String...
+    ) async throws {
+        let said = try await up.operon(arguments + ["--dry-run"])
+        #expect(said.end == .exit(0), "\(said.errors)")
+        #expect(said.outputLines == plan, "\(arguments)")
+    }
+
+    @Test func `dependencies count as they are now, not as they were submitted`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.held)
+            try await Self.act(up, "submit", file)
+            try await Self.act(up, "dependency", "remove", "g/y", "--on", "g/x")
+            try await Self.act(up, "dependency", "add", "g/z", "--on", "g/x")
+            try await Self.act(up, "complete", "g/x", "--yes")
+            try await Self.act(up, "complete", "g/hold", "--yes")
+            try await Self.act(up, "wait", "g")
+            try await Self.expect(
+                up,
+                ["retry", "g/x", "--from"],
+                plans: "x: runs, as asked for",
+                "hold: stays",
+                "y: stays",
+                "z: runs, because “x” runs"
+            )
+            // The file knows nothing of these changes.
+            try await Self.expect(
+                up,
+                ["resubmit", "g", file],
+                plans: "x: stays",
+                "hold: stays",
+                "y: runs, because it has changed",
+                "z: runs, because it has changed"
+            )
+
+            // “x” and “y” stay; a dependency on what stands for “y” is one on “y”.
+            try await Self.act(up, "retry", "g/hold", "--from")
+            try await Self.act(up, "dependency", "add", "1/z", "--on", "1/y")
+            try await Self.act(up, "complete", "1/hold", "--yes")
+            try await Self.act(up, "wait", "1")
+            try await Self.expect(
+                up,
+                ["retry", "1/hold", "--from"],
+                plans: "x: stays",
+                "hold: runs, as asked for",
+                "y: stays",
+                "z: runs, because “hold” runs"
+            )
+            try await Self.expect(
+                up,
+                ["retry", "1/y", "--from"],
+                plans: "x: stays",
+                "hold: stays",
+                "y: runs, as asked for",
+                "z: runs, because “y” runs"
+            )
+        }
+    }
+
+    @Test func `a repeated operation runs again as a whole, and under one key once`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                order: submission
+                operations:
+                  r: { forEach: [a, b], run: 'echo ${item} >> ran' }
+                  list: { run: 'echo "[1]" > $OPERON_OUTPUT' }
+                  e: { forEach: { output: list }, run: 'echo e${item} >> ran' }
+
+                """
+            )
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            for _ in 0..<2 {
+                let again = try await up.operon(
+                    ["retry", "0/r", "e", "--from", "--idempotency-key", "k", "--wait"]
+                )
+                #expect(again.end == .exit(0), "\(again.errors)")
+                #expect(again.output == "1\n")
+            }
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "a", "b", "b", "e1", "e1"])
+            let element = try await up.operon("retry", "g/e[1]", "--from")
+            #expect(element.end == .exit(2), "\(element.errors)")
+            #expect(
+                element.errors.contains(
+                    "“e[1]” was added by “e.forEach” while that ran: run “e.forEach” again."
+                ),
+                "\(element.errors)"
+            )
+        }
+    }
+
     @Test func `what cannot run again is refused with a reason`() async throws {
         try await Workspace.run { workspace in
             let up = try await Up(workspace)
@@ -91,7 +204,8 @@ import Testing
             #expect(unknown.errors.contains("has no operation “none”"), "\(unknown.errors)")
             for wrong in [
                 ["g", "--from"], ["g/y", "--dry-run"], ["g/y", "--set", "a=b"],
-                ["g/y", "--from", "--wait", "--watch"],
+                ["g/y", "--from", "--wait", "--watch"], ["g/y", "--idempotency-key", "k"],
+                ["g/y", "--from", "--replay", "1"],
             ] {
                 let refused = try await up.operon(["retry"] + wrong)
                 #expect(refused.end == .exit(2), "\(wrong)")

@@ -81,6 +81,26 @@ import Testing
         )
     }
 
+    @Test func `the name of a repeated operation stands for its elements`() {
+        var group = operation("render", after: ["render[1]", "render[2]", "setup"])
+        group.work = .nothing
+        let operations = [
+            operation("setup"), operation("render[1]"), operation("render[2]"),
+            operation("rendered"), group, operation("last", after: ["render"]),
+        ]
+        let plan = Continuation(
+            of: previous(operations, operations.map { _ in .succeeded }),
+            in: GraphDescription(name: "g", operations: operations),
+            again: ["render"]
+        )
+        #expect(
+            plan.decisions == [
+                .stays(id(0)), .runs(.asked), .runs(.asked), .stays(id(3)),
+                .runs(.dependency("render[1]")), .runs(.dependency("render")),
+            ]
+        )
+    }
+
     @Test func `an operation that added others in vain runs again`() {
         let old = Previous(
             id: id(0),

@@ -147,6 +147,11 @@ import Testing
             )
             expectProblem(try await served.json("POST", "/v1/graphs/0/resume", "{}"), 400, "body")
             expectProblem(try await served.raw("PUT", "/v1/graphs/0/operations/0/priority"), 400)
+            let again = "/v1/graphs/0/rerun"
+            expectProblem(try await served.json("POST", again, "{}"), 400, "operations")
+            let none = #"{"operations":[]}"#
+            expectProblem(try await served.json("POST", again, none), 400, "Name the operations")
+            expectProblem(try await served.json("POST", again, none, ["traceparent": ""]), 400)
             #expect(await served.tap.calls.contains { $0.name == "suspend" } == false)
             #expect(try await served.raw("POST", path).status == 200)
         }

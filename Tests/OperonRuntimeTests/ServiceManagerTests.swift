@@ -87,7 +87,7 @@ import Testing
     @Test func `a process reports while it works, and not while something is wrong`() async throws {
         let listener = try Listener(isAbstract: false)
         let environment = [
-            "NOTIFY_SOCKET": listener.name, "WATCHDOG_USEC": "2000", "WATCHDOG_PID": "7",
+            "NOTIFY_SOCKET": listener.name, "WATCHDOG_USEC": "6000", "WATCHDOG_PID": "7",
         ]
         let watchdog = try #require(ServiceWatchdog(environment: environment, process: 7))
         let answers = NIOLockedValueBox(["stuck", "stuck", nil])

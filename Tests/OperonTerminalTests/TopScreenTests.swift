@@ -173,6 +173,33 @@ import Testing
         #expect(TerminalKey.keys(in: [0xFF, 0x1B, 0x5B]) == [.character("\u{FFFD}")])
     }
 
+    @Test func `whatever a coordinator says, it is one line and no trap`() {
+        var counts = StateCounts()
+        counts.pending = .max
+        counts.ready = .max
+        counts.succeeded = .min
+        var graph = Self.graph(1, "g")
+        graph.counts = counts
+        var snapshot = Self.snapshot([graph])
+        snapshot.cluster.counts = counts
+        var screen = TopScreen(.plain)
+        screen.show(snapshot)
+        #expect(screen.lines(Self.size)[0].contains("slots busy"))
+        snapshot.cluster.broker = "away\u{1B}[2J\nreally"
+        screen.show(snapshot)
+        #expect(screen.lines(Self.size).allSatisfy { !$0.contains("\u{1B}") })
+    }
+
+    @Test func `a missed update is said until the next one comes`() {
+        var screen = Self.full
+        screen.miss("Nobody is there.")
+        #expect(screen.lines(Self.size).last == "Nobody is there.")
+        #expect(screen.pressed(.down, Self.size) == nil)
+        #expect(screen.lines(Self.size).last == "Nobody is there.")
+        screen.show(Self.snapshot([Self.graph(3, "wordcount")]))
+        #expect(screen.lines(Self.size).last == "enter open  e explain  c cancel  q quit")
+    }
+
     @Test func `names of users end no sequence of ours`() {
         var screen = TopScreen(.plain)
         screen.show(Self.snapshot([Self.graph(1, "a\u{1B}[2Jb\nc")]))

@@ -20,10 +20,7 @@ extension CoordinatorService {
         let again = Set(options.again)
         let unknown = again.subtracting(edited.operations.lazy.map(\.name))
         if let name = options.again.first(where: { unknown.contains($0) }) {
-            throw ClientError(
-                .notFound,
-                "Graph “\(edited.name)” has no operation “\(name)” that could run again."
-            )
+            throw refusal(toRun: name, of: graph)
         }
         let continuation = catalog.continuation(of: [graph], in: edited, again: again, scheduler)
         var view = continuation.view(of: edited)
@@ -45,12 +42,34 @@ extension CoordinatorService {
         return view
     }
 
+    /// Why an operation that an edited form does not have cannot run again.
+    private func refusal(toRun name: String, of graph: GraphID) -> ClientError {
+        var first = catalog[graph].number(of: name)
+        while let number = first, let parent = catalog[graph].parent(of: number) { first = parent }
+        if let first {
+            let parent = catalog.name(of: OperationID(graph: graph, index: first)).name
+            if parent != name {
+                return ClientError(
+                    .conflict,
+                    "“\(name)” was added by “\(parent)” while that ran: run “\(parent)” again."
+                )
+            }
+        }
+        return ClientError(
+            .notFound,
+            "Graph “\(catalog.name(of: graph))” has no operation “\(name)” that could run again."
+        )
+    }
+
     /// Runs operations of a finished graph again, and what depends on them, in a new graph.
     func rerun(
         _ graph: GraphID,
         by caller: String,
-        _ options: ResubmitOptions
+        _ request: RerunRequest
     ) async throws(ClientError) -> ContinuationView {
+        guard !request.operations.isEmpty else {
+            throw ClientError(.invalid, "Name the operations that shall run again.")
+        }
         try mayContinue(graph)
         let (settings, failFast) = scheduler.settings(of: graph)
         var description = settings
@@ -63,11 +82,17 @@ extension CoordinatorService {
                 description.operations[place].dependencies[index].resolvedID = nil
             }
         }
+        var submission = Submission(graph: description)
+        submission.idempotencyKey = request.idempotencyKey
+        submission.traceParent = request.traceParent
+        var options = ResubmitOptions()
+        options.again = request.operations
+        options.isDryRun = request.isDryRun
         return try await resubmit(
             description,
             failFast: failFast,
             of: graph,
-            Submission(graph: description),
+            submission,
             by: caller,
             options
         )

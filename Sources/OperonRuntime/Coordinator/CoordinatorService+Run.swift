@@ -146,7 +146,7 @@ extension CoordinatorService {
 extension GraphCatalog {
     /// What becomes of the operations of some graphs, of which each continues the next, when an
     /// edited form of the first is submitted.
-    func continuation(
+    mutating func continuation(
         of graphs: some Collection<GraphID>,
         in edited: GraphDescription,
         again: Set<String> = [],
@@ -165,8 +165,9 @@ extension GraphCatalog {
         return Continuation(of: previous, older: older, in: edited, again: again)
     }
 
-    /// The operations that were submitted with a graph, or that a client added to it.
-    func previous(
+    /// The operations that were submitted with a graph, or that a client added to it, with the
+    /// dependencies that they have now.
+    mutating func previous(
         of graph: GraphID,
         _ scheduler: Scheduler
     ) -> [Continuation.Previous] {
@@ -182,14 +183,11 @@ extension GraphCatalog {
                 if outcome != .succeeded || hasAddedInVain { inVain.insert(parent) }
                 continue
             }
-            let description = contents.operations[Int(index)]
-            if let original = Continuation.original(of: description), contains(original.graph),
-                scheduler.isKept(original)
-            {
+            if let original = original(of: id, scheduler) {
                 previous.append(
                     Continuation.Previous(
                         id: original,
-                        description: self[original.graph].operations[Int(original.index)],
+                        description: described(original, scheduler),
                         outcome: scheduler.outcomeKind(of: original)
                     )
                 )
@@ -198,13 +196,58 @@ extension GraphCatalog {
             previous.append(
                 Continuation.Previous(
                     id: id,
-                    description: description,
+                    description: described(id, scheduler),
                     outcome: outcome,
                     hasAddedInVain: hasAddedInVain
                 )
             )
         }
         return previous.reversed()
+    }
+
+    /// The operation of an earlier graph for which one stands that stayed in an edit.
+    private func original(of id: OperationID, _ scheduler: Scheduler) -> OperationID? {
+        let description = self[id.graph].operations[Int(id.index)]
+        guard let original = Continuation.original(of: description), contains(original.graph),
+            scheduler.isKept(original)
+        else { return nil }
+        return original
+    }
+
+    /// An operation as it was submitted, with the dependencies that it has now.
+    private mutating func described(
+        _ id: OperationID,
+        _ scheduler: Scheduler
+    ) -> OperationDescription {
+        var description = self[id.graph].operations[Int(id.index)]
+        let current = scheduler.dependencies(of: id)
+        var conditions: [OperationID: DependencyCondition] = [:]
+        for dependency in current { conditions[dependency.operation] = dependency.condition }
+        var dependencies: [DependencyDescription] = []
+        for var dependency in description.dependencies {
+            let own = self[id.graph].number(of: dependency.name)
+                .map { OperationID(graph: id.graph, index: $0) }
+            guard let operation = dependency.resolvedID ?? own,
+                let condition = conditions.removeValue(forKey: operation)
+            else { continue }
+            dependency.condition = condition
+            dependencies.append(dependency)
+        }
+        for dependency in current where conditions[dependency.operation] != nil {
+            let other = dependency.operation
+            var added = DependencyDescription(name(of: other).name, dependency.condition)
+            if other.graph != id.graph {
+                added.name = "\(other.graph)/\(added.name)"
+                added.resolvedID = other
+            } else {
+                // What a running operation added is added again.
+                guard self[other.graph].parent(of: other.index) == nil else { continue }
+                added.resolvedID = original(of: other, scheduler)
+            }
+            dependencies.append(added)
+        }
+        description.dependencies = dependencies
+        return description
     }
 
     /// Whether a graph is that of a run with this source.
@@ -250,6 +293,8 @@ extension CoordinatorService.Restored {
     ) -> Continuation? {
         let graphs = catalog.keptGraphs.reversed()
         guard !graphs.isEmpty else { return nil }
+        // Looking names up makes tables.
+        var catalog = catalog
         return catalog.continuation(of: Array(graphs), in: graph, scheduler)
     }
 }

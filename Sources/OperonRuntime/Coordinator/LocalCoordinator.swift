@@ -56,10 +56,10 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func rerun(
         graph: String,
-        _ options: ResubmitOptions
+        _ request: RerunRequest
     ) async throws(ClientError) -> ContinuationView {
         try await answers.change { service async throws(ClientError) in
-            try await service.rerun(try service.find(graph), by: caller, options)
+            try await service.rerun(try service.find(graph), by: caller, request)
         }
     }
 

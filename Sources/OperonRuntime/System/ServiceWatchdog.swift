@@ -1,11 +1,13 @@
-/// Reports to the service manager that this process still works, twice in the time that
-/// `WatchdogSec` of its unit allows
+/// Reports to the service manager that this process still works, six times in the time that
+/// `WatchdogSec` of its unit allows: what is wrong at one look may be over at the next
 /// (https://www.freedesktop.org/software/systemd/man/latest/sd_watchdog_enabled.html). systemd
 /// restarts a process whose reports stay away.
 package struct ServiceWatchdog: Sendable {
     private let manager: ServiceManager
     /// The time between two reports.
     package let interval: Duration
+
+    private static let reportsPerLimit = 6
 
     /// - Parameters:
     ///   - environment: What the service manager has set: `NOTIFY_SOCKET`, `WATCHDOG_USEC` and,
@@ -19,7 +21,7 @@ package struct ServiceWatchdog: Sendable {
         else { return nil }
         if let reporter = environment["WATCHDOG_PID"], Int32(reporter) != process { return nil }
         self.manager = manager
-        interval = .microseconds(limit) / 2
+        interval = .microseconds(limit) / Self.reportsPerLimit
     }
 
     /// Reports until the task is cancelled.

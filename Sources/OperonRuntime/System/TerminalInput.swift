@@ -13,9 +13,10 @@ package final class TerminalInput: Sendable {
         guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
         before = settings
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
-        // A program that is stopped would leave its screen to the shell.
+        // A program that is stopped, or ends at once, would leave its screen to the shell.
         unsafe withUnsafeMutableBytes(of: &settings.c_cc) { characters in
             unsafe characters[Int(VSUSP)] = 0
+            unsafe characters[Int(VQUIT)] = 0
             unsafe characters[Int(VMIN)] = 1
             unsafe characters[Int(VTIME)] = 0
         }

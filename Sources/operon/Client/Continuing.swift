@@ -5,6 +5,20 @@ import OperonModel
 import OperonPorts
 import OperonTerminal
 
+struct IdempotencyArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A key of your choice: repeated calls with the same key submit the graph once.",
+            valueName: "key"
+        )
+    )
+    var idempotencyKey: String?
+
+    func validate() throws {
+        if idempotencyKey == "" { throw ValidationError("the key of --idempotency-key is empty") }
+    }
+}
+
 /// How a command that continues a graph with a new one ends.
 struct ContinuingArguments: ParsableArguments {
     @Flag(help: "Print what would run and why; submit nothing.")
@@ -16,12 +30,22 @@ struct ContinuingArguments: ParsableArguments {
     @Flag(help: "Wait, without progress, until the graph has finished.")
     var wait = false
 
-    var areGiven: Bool { dryRun || watch || wait }
+    @OptionGroup var key: IdempotencyArguments
+
+    var areGiven: Bool { dryRun || watch || wait || key.idempotencyKey != nil }
 
     func validate() throws {
         guard [dryRun, watch, wait].count(where: { $0 }) <= 1 else {
             throw ValidationError("--dry-run, --watch and --wait cannot be combined")
         }
+    }
+
+    func request(_ operations: [String]) -> RerunRequest {
+        var request = RerunRequest(operations)
+        request.isDryRun = dryRun
+        request.idempotencyKey = key.idempotencyKey
+        request.traceParent = Environment.traceParent(in: Environment.current)
+        return request
     }
 
     /// Prints what the new graph does, or would do, and follows it if that was asked for.
@@ -56,9 +80,14 @@ extension ClientSession {
     func resubmit(
         _ file: GraphFile,
         of graph: String,
-        _ options: ResubmitOptions
+        again: [String] = [],
+        _ ending: ContinuingArguments
     ) async throws -> ContinuationView {
+        var options = ResubmitOptions()
+        options.again = again
+        options.isDryRun = ending.dryRun
         var submission = Submission(graph: file.graph)
+        submission.idempotencyKey = ending.key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)
         do throws(ClientError) {
             return try await client.resubmit(submission, of: graph, options)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import NIOConcurrencyHelpers
 import OperonArguments
 import OperonModel
 import OperonPorts
@@ -22,10 +23,20 @@ struct TopSession {
     private static let operationsMax = 500
 
     private enum Event: Sendable {
-        case tick
+        case updated(ClusterSnapshot, unfinished: [OperationView]?, of: UInt32?)
+        /// An update failed; the next one may not.
+        case missed(String)
+        case answered(Answer)
         case typed([UInt8])
         /// A signal, or the end of standard input.
         case end(Int32)
+    }
+
+    /// What somebody asked for with a key.
+    private enum Answer: Sendable {
+        case operations([OperationView], of: UInt32)
+        case text(title: String, [String])
+        case sentence(String)
     }
 
     init(_ session: ClientSession, interval: Duration) {
@@ -50,20 +61,17 @@ struct TopSession {
             output.write(Array("\u{1B}[?25h\u{1B}[?1049l".utf8))
             input.restore()
         }
-        let code = try await follow(input)
+        let code = await follow(input)
         if code != ExitStatus.success { throw ExitCode(code) }
     }
 
-    private func follow(_ input: TerminalInput) async throws -> Int32 {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sigwinch)
+    /// Nothing here waits for the coordinator, so keys and signals count at once.
+    private func follow(_ input: TerminalInput) async -> Int32 {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sigquit, .sigwinch)
         let (events, continuation) = AsyncStream.makeStream(of: Event.self)
-        return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { [interval] in
-                while !Task.isCancelled {
-                    continuation.yield(.tick)
-                    try await Task.sleep(for: interval)
-                }
-            }
+        let openGraph = NIOLockedValueBox<UInt32?>(nil)
+        return await withDiscardingTaskGroup { group in
+            group.addTask { await poll(openGraph, continuation) }
             group.addTask {
                 for await piece in input.pieces { continuation.yield(.typed(piece)) }
                 continuation.yield(.end(ExitStatus.success))
@@ -83,10 +91,24 @@ struct TopSession {
             for await event in events {
                 switch event {
                 case .end(let code): return code
-                case .tick: await update(&screen)
+                case .updated(let snapshot, let unfinished, let graph):
+                    screen.show(snapshot)
+                    if let unfinished, let graph, screen.openGraph == graph {
+                        screen.show(unfinished, of: graph)
+                    }
+                case .missed(let why): screen.miss(why)
+                case .answered(.operations(let operations, let graph)):
+                    screen.show(operations, of: graph)
+                case .answered(.text(let title, let lines)): screen.show(title: title, lines)
+                case .answered(.sentence(let sentence)): screen.say(sentence)
                 case .typed(let bytes):
-                    if try await type(bytes, &screen) { return ExitStatus.success }
+                    for key in TerminalKey.keys(in: bytes) {
+                        guard let action = screen.pressed(key, size) else { continue }
+                        if action == .quit { return ExitStatus.success }
+                        group.addTask { continuation.yield(.answered(await answer(action))) }
+                    }
                 }
+                openGraph.withLockedValue { $0 = screen.openGraph }
                 draw(screen)
             }
             return ExitStatus.success
@@ -103,54 +125,51 @@ struct TopSession {
 
     // MARK: - Asking
 
-    /// Errors are shown in the last line; the next interval asks again.
-    private func update(_ screen: inout TopScreen) async {
-        do throws(ClientError) {
-            screen.show(try await snapshot())
-            if let graph = screen.openGraph {
-                screen.show(try await unfinished(in: graph), of: graph)
+    /// Asks again when the answer has come and the interval has passed, so that a slow coordinator
+    /// is not asked more often than it answers.
+    private func poll(
+        _ openGraph: NIOLockedValueBox<UInt32?>,
+        _ events: AsyncStream<Event>.Continuation
+    ) async {
+        let running = RunningFollower(session.client)
+        defer { running.stop() }
+        while !Task.isCancelled {
+            do throws(ClientError) {
+                let graph = openGraph.withLockedValue { $0 }
+                let snapshot = try await snapshot(running)
+                var unfinished: [OperationView]?
+                if let graph { unfinished = try await self.unfinished(in: graph) }
+                events.yield(.updated(snapshot, unfinished: unfinished, of: graph))
+            } catch {
+                events.yield(.missed(error.message))
             }
-        } catch {
-            screen.say(error.message)
+            // The screen has a sentence of its own for a lost connection.
+            _ = session.news.take()
+            try? await Task.sleep(for: interval)
         }
     }
 
-    private func snapshot() async throws(ClientError) -> ClusterSnapshot {
+    private func snapshot(
+        _ running: RunningFollower
+    ) async throws(ClientError) -> ClusterSnapshot {
         let cluster = try await session.client.status()
-        var graphs: [GraphView] = []
-        var query = GraphQuery()
-        repeat {
-            let page = try await session.client.graphs(query)
-            graphs += page.graphs.filter { !$0.status.isFinished }
-            query.after = page.next
-        } while query.after != nil && graphs.count < min(cluster.openGraphs, Self.graphsMax)
-        var running: [ClusterSnapshot.Running] = []
-        for graph in graphs.lazy.filter({ $0.counts.executing > 0 }).prefix(Self.namedGraphsMax) {
-            let named = try await progress(of: graph.id)?.running ?? []
-            running += named.map { operation in
-                ClusterSnapshot.Running(
-                    graph: graph.id,
-                    name: operation.name,
-                    startedAt: operation.startedAt.time
-                )
-            }
+        // A graph may get another status between two requests.
+        var graphs: [UInt32: GraphView] = [:]
+        for status in GraphStatus.allCases where !status.isFinished {
+            var query = GraphQuery()
+            query.status = status
+            query.limit = Self.graphsMax
+            for graph in try await session.client.graphs(query).graphs { graphs[graph.id] = graph }
         }
+        let newest = graphs.values.sorted { $0.id > $1.id }.prefix(Self.graphsMax)
+        let executing = newest.filter { $0.counts.executing > 0 }.prefix(Self.namedGraphsMax)
+        running.follow(executing.map(\.id))
         return ClusterSnapshot(
             cluster: cluster,
-            graphs: Array(graphs.prefix(Self.graphsMax)),
-            running: running,
+            graphs: Array(newest),
+            running: running.operations,
             now: cluster.now.time
         )
-    }
-
-    private func progress(of graph: UInt32) async throws(ClientError) -> GraphProgressView? {
-        let updates = try await session.client.progress(of: String(graph))
-        do {
-            for try await progress in updates { return progress.view }
-        } catch {
-            throw error as? ClientError ?? ClientError(.internal, "\(error)")
-        }
-        return nil
     }
 
     /// What runs first, then what could, then what waits.
@@ -167,36 +186,32 @@ struct TopSession {
 
     // MARK: - Keys
 
-    /// Returns whether somebody quits.
-    private func type(_ bytes: [UInt8], _ screen: inout TopScreen) async throws -> Bool {
-        let size = self.size
-        for key in TerminalKey.keys(in: bytes) {
-            guard let action = screen.pressed(key, size) else { continue }
-            if action == .quit { return true }
-            do throws(ClientError) {
-                try await perform(action, &screen)
-            } catch {
-                screen.say(error.message)
-            }
+    private func answer(_ action: TopScreen.Action) async -> Answer {
+        do throws(ClientError) {
+            return try await perform(action)
+        } catch {
+            return .sentence(error.message)
         }
-        return false
     }
 
-    private func perform(
-        _ action: TopScreen.Action,
-        _ screen: inout TopScreen
-    ) async throws(ClientError) {
-        let data = session.console.data
+    private func perform(_ action: TopScreen.Action) async throws(ClientError) -> Answer {
+        // The screen breaks its lines, and cannot do that within a colour.
+        let plain = TerminalStyle(
+            overprints: false,
+            hasColor: false,
+            hasUnicode: style.hasUnicode
+        )
+        let text = ViewText(style: plain, width: nil)
         switch action {
-        case .quit: break
-        case .open(let graph): screen.show(try await unfinished(in: graph), of: graph)
+        case .quit: return .sentence("")
+        case .open(let graph): return .operations(try await unfinished(in: graph), of: graph)
         case .explain(.graph(let graph)):
             let view = try await session.client.graph(String(graph))
-            screen.show(title: "Graph \(graph)", data.graph(view))
+            return .text(title: "Graph \(graph)", text.graph(view))
         case .explain(.operation(let graph, let name)):
             let operation = OperationSelector(graph: String(graph), operation: name)
             let explanation = try await session.client.explain(operation)
-            screen.show(title: "\(graph)/\(name)", data.explanation(explanation))
+            return .text(title: "\(graph)/\(name)", text.explanation(explanation))
         case .cancel(let row):
             let target: TargetSelector =
                 switch row {
@@ -207,7 +222,66 @@ struct TopSession {
             var request = CancelRequest()
             request.reason = "operon top"
             _ = try await session.client.cancel(target, request)
-            screen.say("\(row.selector) is being cancelled.")
+            return .sentence("\(row.selector) is being cancelled.")
         }
+    }
+}
+
+/// Follows which operations of some graphs run: one stream for each graph.
+private final class RunningFollower: Sendable {
+    private struct State {
+        var tasks: [UInt32: Task<Void, Never>] = [:]
+        var running: [UInt32: [RunningOperationView]] = [:]
+    }
+
+    private let client: any CoordinatorClient
+    private let state = NIOLockedValueBox(State())
+
+    init(_ client: any CoordinatorClient) { self.client = client }
+
+    var operations: [ClusterSnapshot.Running] {
+        state.withLockedValue { state in
+            state.running.sorted { $0.key < $1.key }.flatMap { graph, operations in
+                operations.map {
+                    ClusterSnapshot.Running(
+                        graph: graph,
+                        name: $0.name,
+                        startedAt: $0.startedAt.time
+                    )
+                }
+            }
+        }
+    }
+
+    /// Follows these graphs and no others. A stream that ended is opened again.
+    func follow(_ graphs: [UInt32]) {
+        state.withLockedValue { state in
+            for (graph, task) in state.tasks where !graphs.contains(graph) {
+                task.cancel()
+                state.tasks[graph] = nil
+                state.running[graph] = nil
+            }
+            for graph in graphs where state.tasks[graph] == nil {
+                state.tasks[graph] = Task { [weak self] in await self?.read(graph) }
+            }
+        }
+    }
+
+    func stop() { follow([]) }
+
+    private func read(_ graph: UInt32) async {
+        do {
+            for try await progress in try await client.progress(of: String(graph)) {
+                try Task.checkCancellation()
+                let running = progress.view.running ?? []
+                state.withLockedValue { state in
+                    guard state.tasks[graph] != nil else { return }
+                    state.running[graph] = running
+                }
+            }
+        } catch {
+            // The next update says whether the coordinator answers.
+        }
+        if !Task.isCancelled { state.withLockedValue { $0.tasks[graph] = nil } }
     }
 }

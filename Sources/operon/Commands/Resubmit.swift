@@ -30,10 +30,8 @@ struct Resubmit: AsyncParsableCommand {
 
     func run() async throws {
         let file = try graphFile.read()
-        var options = ResubmitOptions()
-        options.isDryRun = ending.dryRun
         try await ClientSession.run(coordinator, about: .graph(graph)) { session in
-            let view = try await session.resubmit(file, of: graph, options)
+            let view = try await session.resubmit(file, of: graph, ending)
             try await ending.report(view, session)
         }
     }

@@ -22,7 +22,9 @@ struct Retry: AsyncParsableCommand {
 
             --from also runs operations that succeeded, and all that depends on them, in a new \
             graph. What else succeeded stays, with its outputs and logs; the old graph keeps its \
-            history. --with does the same with the edited file of the graph: its changes count \
+            history. An operation runs as it was described when it ran last, after the \
+            dependencies that it has now; the name of a repeated operation stands for all its \
+            elements. --with does the same with the edited file of the graph: its changes count \
             too, as with operon resubmit. Both need a graph that has finished.
             """
     )
@@ -48,7 +50,7 @@ struct Retry: AsyncParsableCommand {
     )
     var with: String?
 
-    @OptionGroup var parameters: ParameterArguments
+    @OptionGroup var reading: GraphReadingArguments
     @OptionGroup var ending: ContinuingArguments
     @OptionGroup var coordinator: ClientArguments
 
@@ -64,10 +66,12 @@ struct Retry: AsyncParsableCommand {
                 throw ValidationError("name an operation: GRAPH/OPERATION")
             }
         } else if ending.areGiven {
-            throw ValidationError("--dry-run, --watch and --wait need --from or --with")
+            throw ValidationError(
+                "--dry-run, --watch, --wait and --idempotency-key need --from or --with"
+            )
         }
-        if with == nil, !parameters.areEmpty {
-            throw ValidationError("--set and --parameters need --with FILE")
+        if with == nil, !reading.areEmpty {
+            throw ValidationError("--set, --parameters and --replay need --with FILE")
         }
     }
 
@@ -120,17 +124,14 @@ struct Retry: AsyncParsableCommand {
             }
         }
         let file = try with.map { path throws(Failure) in
-            try GraphFileArguments.read(path, replay: nil, parameters)
+            try reading.read(path)
         }
-        var options = ResubmitOptions()
-        options.again = operations
-        options.isDryRun = ending.dryRun
         try await ClientSession.run(coordinator, about: subject) { session in
             let view =
                 if let file {
-                    try await session.resubmit(file, of: graph, options)
+                    try await session.resubmit(file, of: graph, again: operations, ending)
                 } else {
-                    try await session.client.rerun(graph: graph, options)
+                    try await session.client.rerun(graph: graph, ending.request(operations))
                 }
             try await ending.report(view, session)
         }

@@ -32,15 +32,7 @@ struct Submit: AsyncParsableCommand {
     )
     var file: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "For WfFormat: replace each task by a wait of its recorded run time times this.",
-            valueName: "scale"
-        )
-    )
-    var replay: Double?
-
-    @OptionGroup var parameters: ParameterArguments
+    @OptionGroup var reading: GraphReadingArguments
     @OptionGroup var single: SingleCommandArguments
 
     @Option(
@@ -63,13 +55,7 @@ struct Submit: AsyncParsableCommand {
     )
     var timeout: DurationArgument?
 
-    @Option(
-        help: ArgumentHelp(
-            "A key of your choice: repeated calls with the same key submit the graph once.",
-            valueName: "key"
-        )
-    )
-    var idempotencyKey: String?
+    @OptionGroup var key: IdempotencyArguments
 
     @OptionGroup var coordinator: ClientArguments
 
@@ -80,24 +66,20 @@ struct Submit: AsyncParsableCommand {
             throw ValidationError("--open is for a new graph and cannot be combined with --graph")
         }
         try single.check(file: file, graph: graph)
-        if !single.command.isEmpty, replay != nil || !parameters.areEmpty {
+        if !single.command.isEmpty, !reading.areEmpty {
             throw ValidationError("--set, --parameters and --replay are for a graph file")
         }
-        if let replay, !(replay >= 0 && replay.isFinite) {
-            throw ValidationError("--replay must not be negative")
-        }
-        if idempotencyKey == "" { throw ValidationError("the key of --idempotency-key is empty") }
     }
 
     func run() async throws {
         // Directories are resolved on this machine, where the file is: the coordinator does not
         // know them.
         let read = try file.map { path throws(Failure) in
-            try GraphFileArguments.read(path, replay: replay, parameters)
+            try reading.read(path)
         }
         var submission = Submission(graph: read?.graph ?? single.graph())
         submission.isOpen = open
-        submission.idempotencyKey = idempotencyKey
+        submission.idempotencyKey = key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)
         let subject = graph.map { ClientSession.Subject.graph($0) }
         try await ClientSession.run(coordinator, about: subject) { session in
