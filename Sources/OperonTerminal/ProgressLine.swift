@@ -93,6 +93,33 @@ package struct ProgressLine: Hashable, Sendable {
     }
 }
 
+/// The attempt that follows one that failed.
+package struct NextAttempt: Hashable, Sendable, CustomStringConvertible {
+    private let number: Int
+    private let attempts: Int
+    private let pause: Duration
+    private let why: String
+
+    /// - Parameters:
+    ///   - number: The number of the attempt, from 1.
+    ///   - attempts: How many the operation may have.
+    ///   - pause: How long it waits.
+    ///   - why: How the attempt before it failed.
+    package init(number: Int, of attempts: Int, pause: Duration, why: String) {
+        self.number = number
+        self.attempts = attempts
+        self.pause = pause
+        self.why = why
+    }
+
+    /// For example `attempt 2 of 3 in 4s: exit 3`.
+    package var description: String {
+        // A part of a second is not worth waiting for.
+        let pause = pause < .seconds(1) ? "now" : "in " + TimeFormat.short(pause)
+        return "attempt \(number) of \(max(attempts, number)) \(pause): \(why)"
+    }
+}
+
 /// One line per change of state, for an output that cannot be overprinted.
 package struct StateChangeLine: Hashable, Sendable {
     private let style: TerminalStyle
@@ -136,10 +163,10 @@ package struct StateChangeLine: Hashable, Sendable {
     /// For example `[3/40] retry fetch: attempt 2 of 3 in 4 s: exit 3`.
     package func retry(
         of operation: String,
-        _ attempt: String,
+        _ next: NextAttempt,
         in group: ProgressGroup?
     ) -> String {
-        let text = style.spelled(TerminalText.line(operation + ": " + attempt))
+        let text = style.spelled(TerminalText.line(operation + ": " + next.description))
         return counts(of: group) + style.tinted("retry", .attention) + " " + text
     }
 

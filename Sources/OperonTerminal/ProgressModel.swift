@@ -116,6 +116,8 @@ package struct ProgressGroup: Hashable, Sendable {
     private let startedAt: Timestamp
     private var firstStart: Timestamp?
     private var lastFinish: Timestamp?
+    /// When the last operation ran to its end.
+    private var lastRun: Timestamp?
     /// The work of operations that ran to their end.
     private var workDone = 0.0
     /// The work of operations that may still run.
@@ -147,14 +149,16 @@ package struct ProgressGroup: Hashable, Sendable {
         return max(.zero, end - startedAt)
     }
 
-    /// The time left if work continues as fast as since the first operation started. `nil` before
-    /// the first operation succeeds or fails, and once all are finished. Skipped and cancelled
-    /// operations count neither as done nor as left, because they took no time.
+    /// The time left if work continues as fast as from the first start to the last end: while
+    /// nothing ends, it counts down. `nil` before the first operation succeeds or fails, once the
+    /// time is over, and once all are finished. Skipped and cancelled operations count neither as
+    /// done nor as left, because they took no time.
     package func timeLeft(at now: Timestamp) -> Duration? {
-        guard let firstStart, workDone > 0, finished < total else { return nil }
-        let seconds = (now - firstStart).seconds * workLeft / workDone
+        guard let firstStart, let lastRun, workDone > 0, finished < total else { return nil }
+        let estimate = (lastRun - firstStart).seconds * workLeft / workDone
+        let seconds = estimate - (now - lastRun).seconds
         // Beyond a year an estimate is meaningless, and a Duration could overflow.
-        guard seconds >= 0, seconds < 365 * 86_400 else { return nil }
+        guard seconds > 0, seconds < 365 * 86_400 else { return nil }
         return .nanoseconds(Int64(seconds * 1e9))
     }
 
@@ -173,10 +177,14 @@ package struct ProgressGroup: Hashable, Sendable {
         counts = ProgressPhase.allCases.map { min(max(0, new[$0]), Self.countMax) }
         workLeft = Double(total - self.finished)
         // What ended before the first count tells nothing about the speed.
-        guard !isFirst else { return }
+        guard !isFirst else {
+            if new.executing > 0 { firstStart = now }
+            return
+        }
         let more = self[.succeeded] + self[.failed] - ran
         if firstStart == nil, new.executing > 0 || more > 0 { firstStart = now }
         workDone += Double(max(0, more))
+        if more > 0 { lastRun = now }
         if self.finished > finished { lastFinish = now }
     }
 
@@ -195,7 +203,10 @@ package struct ProgressGroup: Hashable, Sendable {
         case (false, true):
             // Rounding errors in the sum of many small numbers may make it slightly negative.
             workLeft = max(0, workLeft - work)
-            if new == .succeeded || new == .failed { workDone += work }
+            if new == .succeeded || new == .failed {
+                workDone += work
+                lastRun = now
+            }
             lastFinish = now
         case (true, false):
             // Reopened by `retry`: the work done before still counts, and the work must be done

@@ -96,7 +96,7 @@ import Testing
     ) async throws {
         let said = try await up.operon(arguments + ["--dry-run"])
         #expect(said.end == .exit(0), "\(said.errors)")
-        #expect(said.outputLines == plan, "\(arguments)")
+        #expect(said.outputLines.map(String.init) == plan, "\(arguments)")
     }
 
     @Test func `dependencies count as they are now, not as they were submitted`() async throws {

@@ -178,6 +178,46 @@ import Testing
         }
     }
 
+    @Test func `on a terminal a watch tells what goes wrong the moment it does`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  long: { run: 'until [ -e go ]; do sleep 0.02; done' }
+                  fetch:
+                    run: 'until [ -e fail ]; do sleep 0.02; done; exit 3'
+                    retry: { limit: 1, delay: 2s }
+                  next: { run: 'true', dependencies: [fetch] }
+                  last: { run: 'true', dependencies: [next] }
+
+                """
+            )
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let watch = try workspace.start(
+                "operon",
+                ["watch", "g", "--coordinator", up.address],
+                streams: .terminal(columns: 60, rows: 24)
+            )
+            try await watch.says("running")
+            _ = try workspace.write("fail", "")
+            // The word before each name has a colour.
+            try await watch.says(" fetch: attempt 2 of 2 ")
+            try await watch.says(" fetch (")
+            try await watch.says(" next: because of “fetch”")
+            try await watch.says(" last: because of “next”")
+            // All of that while the graph runs.
+            _ = try workspace.write("go", "")
+            let ended = try await watch.end()
+            #expect(ended.end == .exit(1))
+            let told = TerminalScreen(columns: 60, ended.output).lines.prefix(4)
+            let words = told.map { $0.prefix { $0 != " " } }
+            #expect(words == ["retry", "failed", "skipped", "skipped"], "\(told)")
+        }
+    }
+
     // MARK: - Without a coordinator
 
     @Test func `a graph comes from standard input`() async throws {

@@ -97,6 +97,35 @@ import Testing
         }
     }
 
+    @Test func `what goes wrong while somebody watches is sent, once for all`() async throws {
+        try await Self.run(pace: .milliseconds(1)) { cluster in
+            var graph = Self.graph([
+                ("a", .external(input: .empty)), ("b", .nothing), ("c", .nothing), ("d", .nothing),
+                ("e", .external(input: .empty)),
+            ])
+            for index in 1...2 { graph.operations[index].dependencies = [.init("a")] }
+            graph.operations[3].dependencies = [.init("c")]
+            _ = try await cluster.client.submit(Submission(graph: graph))
+            var updates = try await cluster.client.progress(of: "g").makeAsyncIterator()
+            #expect(try await updates.next()?.view.news == nil)
+            let why = String(repeating: "no ", count: 500)
+            _ = try await cluster.client.complete(
+                OperationSelector(graph: "g", operation: "a"),
+                attempt: nil,
+                with: .failed(.thrown(type: "Refused", message: why, payload: []))
+            )
+            var view = try await updates.next()?.view
+            while view?.graph.counts.skipped != 3 { view = try await updates.next()?.view }
+            let news = try #require(view?.news)
+            #expect(news.map(\.number) == [1, 2, 3])
+            #expect(news.map(\.name) == ["a", "b", "d"])
+            #expect(news.map(\.outcome) == [.failed, .skipped, .skipped])
+            #expect(news.map(\.count) == [nil, 2, nil])
+            #expect(news[0].detail.count == ProgressNewsView.detailMax)
+            #expect(news[1...].map(\.detail) == ["a", "c"])
+        }
+    }
+
     @Test func `nobody counts when nobody watches any more`() async throws {
         try await Self.run { cluster in
             _ = try await cluster.client.submit(Submission(graph: Self.graph([("a", .nothing)])))

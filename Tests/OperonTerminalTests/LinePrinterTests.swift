@@ -230,7 +230,8 @@ import Testing
         )
         let group = await display.addGroup(name: "g")
         await display.operationsAdded(100, to: group, work: 100)
-        await display.retried("a", "attempt 2 of 2 in 4.0s: exit code 3", in: group, at: at(1))
+        let next = NextAttempt(number: 2, of: 2, pause: .seconds(4), why: "exit code 3")
+        await display.retried("a", next, in: group, at: at(1))
         await display.operationsMoved(
             [
                 Move(
@@ -263,6 +264,51 @@ import Testing
             at: at(3)
         )
         #expect(try output.screen().filter { $0.hasPrefix("failed x") }.count == 19)
+    }
+
+    @Test func `news of the coordinator are told once, whatever numbers it sends`() async throws {
+        let output = ScreenOutput(columns: 80)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0)
+        )
+        let group = await display.addGroup(name: "g")
+        let wall = WallTime(nanosecondsSince1970: 0)
+        func news(_ number: UInt64, _ name: String, _ outcome: OutcomeKind?) -> ProgressNewsView {
+            var news = ProgressNewsView(name: name, outcome: outcome, detail: "x\u{1B}[2J")
+            news.number = number
+            return news
+        }
+        var view = GraphProgressView(
+            graph: GraphView(
+                id: 1,
+                name: "g",
+                status: .running,
+                isOpen: false,
+                submittedAt: TimeText(wall),
+                counts: StateCounts()
+            ),
+            repeated: []
+        )
+        var retried = news(1, "a", nil)
+        retried.next = NextAttemptView(number: 2, of: 0, at: TimeText(wall + .seconds(4)))
+        var failed = news(2, "b", .failed)
+        failed.seconds = .nan
+        var skipped = news(4, "c", .skipped)
+        skipped.count = -7
+        view.news = [retried, failed]
+        await display.counted(view, in: group, at: at(1), wall)
+        view.news = [retried, failed, skipped]
+        await display.counted(view, in: group, at: at(2), wall)
+        #expect(
+            try output.screen().dropLast() == [
+                "retry a: attempt 2 of 2 in 4.0s: x", "failed b: x",
+                "skipped c: because of “x”",
+            ]
+        )
+        view.news = (5..<60).map { news($0, "f\($0)", .failed) }
+        await display.counted(view, in: group, at: at(3), wall)
+        #expect(try output.screen().filter { $0.hasPrefix("failed f") }.count == 19)
     }
 
     @Test func `after the last line nothing is drawn, whoever still tells the time`() async throws {

@@ -146,15 +146,16 @@ struct ScreenState {
         }
     }
 
-    /// What is said about an operation that failed and is tried again: “attempt 2 of 3 in 4 s:
-    /// exit 3”. `nil`: it did not fail, but cannot do its work yet.
-    func retry(_ operation: OperationID, at time: Timestamp, now: Timestamp) -> String? {
+    /// The next attempt of an operation that failed. `nil`: it did not fail, but cannot do its work
+    /// yet.
+    func retry(_ operation: OperationID, at time: Timestamp, now: Timestamp) -> NextAttempt? {
         guard let failure = failures[operation.index] else { return nil }
-        let attempts = Int(operations[Int(operation.index)].retry.limit) + 1
-        // A part of a second is not worth waiting for.
-        let pause = time - now < .seconds(1) ? "now" : "in " + TimeFormat.short(time - now)
-        let number = "attempt \(failure.count + 1) of \(max(attempts, failure.count + 1))"
-        return "\(number) \(pause): \(failure.why)"
+        return NextAttempt(
+            number: failure.count + 1,
+            of: Int(operations[Int(operation.index)].retry.limit) + 1,
+            pause: time - now,
+            why: failure.why
+        )
     }
 
     /// Takes over the states that the previous run reached.
