@@ -27,6 +27,19 @@ let testSettings: [SwiftSetting] = [
 let build: [CSetting] =
     Context.environment["OPERON_BUILD"].map { [.define("OPERON_BUILD", to: "\"\($0)\"")] } ?? []
 
+/// What needs another process, or a database. Without this trait, the product `Operon` needs six
+/// packages, and no broker, server, database or TLS. SwiftPM fetches a package if any target may use
+/// it, so every use of the other packages depends on the trait.
+extension Target.Dependency {
+    static func cluster(_ target: String) -> Self {
+        .target(name: target, condition: .when(traits: ["Cluster"]))
+    }
+
+    static func cluster(_ product: String, _ package: String) -> Self {
+        .product(name: product, package: package, condition: .when(traits: ["Cluster"]))
+    }
+}
+
 let package = Package(
     name: "operon",
     platforms: [.macOS(.v15)],
@@ -36,6 +49,13 @@ let package = Package(
         .library(name: "OperonTesting", targets: ["OperonTesting"]),
         .executable(name: "operon", targets: ["operon"]),
         .executable(name: "operon-worker", targets: ["operon-worker"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Cluster"]),
+        .trait(
+            name: "Cluster",
+            description: "Coordinators, workers and databases; without it, one process alone."
+        ),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -121,7 +141,7 @@ let package = Package(
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .cluster("NIOSSL", "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
@@ -148,24 +168,24 @@ let package = Package(
             name: "OperonHTTP",
             dependencies: [
                 "COperonAPI", "OperonModel", "OperonPorts", "OperonSystem",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .cluster("AsyncHTTPClient", "async-http-client"),
+                .cluster("HTTPTypes", "swift-http-types"),
+                .cluster("HummingbirdCore", "hummingbird"),
+                .cluster("HummingbirdTLS", "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .cluster("NIOHTTPTypes", "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .cluster("NIOSSL", "swift-nio-ssl"),
             ],
             swiftSettings: settings
         ),
         .target(
             name: "OperonMetrics",
             dependencies: [
-                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .cluster("CoreMetrics", "swift-metrics"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],
             swiftSettings: settings
@@ -177,13 +197,13 @@ let package = Package(
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
                 "OperonWire",
-                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .cluster("CoreMetrics", "swift-metrics"),
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Instrumentation", package: "swift-distributed-tracing"),
+                .cluster("Instrumentation", "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "Tracing", package: "swift-distributed-tracing"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .cluster("Tracing", "swift-distributed-tracing"),
+                .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),
@@ -192,12 +212,12 @@ let package = Package(
         .target(
             name: "Operon",
             dependencies: [
-                "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonSQLite",
+                "OperonCore", "OperonGraphFile", "OperonModel", "OperonPorts", "OperonRuntime",
+                .cluster("OperonAMQP"), .cluster("OperonHTTP"), .cluster("OperonSQLite"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .cluster("ServiceLifecycle", "swift-service-lifecycle"),
+                .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),
@@ -220,7 +240,7 @@ let package = Package(
             name: "OperonArguments",
             dependencies: [
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTerminal",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
@@ -231,11 +251,11 @@ let package = Package(
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonHTTP",
                 "OperonMetrics", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
                 "OperonSystem", "OperonTerminal", "OperonWire",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),
@@ -244,9 +264,9 @@ let package = Package(
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonModel",
                 "OperonPorts", "OperonRuntime", "OperonTerminal",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),
@@ -262,7 +282,7 @@ let package = Package(
             name: "mandelbrot",
             dependencies: [
                 "CZlib", "Operon",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Examples/mandelbrot/Program",
             swiftSettings: testSettings
@@ -283,7 +303,7 @@ let package = Package(
             name: "thumbnails",
             dependencies: [
                 "Operon",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Examples/thumbnails/Program",
             swiftSettings: testSettings
@@ -292,7 +312,7 @@ let package = Package(
             name: "crawler",
             dependencies: [
                 "Operon",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Examples/crawler/Program",
             swiftSettings: testSettings
@@ -301,8 +321,8 @@ let package = Package(
             name: "progress-service",
             dependencies: [
                 "Operon",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Hummingbird", package: "hummingbird"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
+                .cluster("Hummingbird", "hummingbird"),
             ],
             path: "Examples/progress/Program",
             swiftSettings: testSettings
@@ -331,7 +351,7 @@ let package = Package(
             name: "simulate",
             dependencies: [
                 "OperonCore", "OperonModel", "OperonTestKit",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Benchmarks/Simulate",
             swiftSettings: settings
@@ -340,7 +360,7 @@ let package = Package(
             name: "core-benchmark",
             dependencies: [
                 "OperonCore", "OperonModel", "OperonTestKit",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Benchmarks/CoreBenchmark",
             swiftSettings: settings
@@ -351,7 +371,7 @@ let package = Package(
             name: "FloorBenchmark",
             dependencies: [
                 "OperonAMQP", "OperonModel", "OperonPorts",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
@@ -362,7 +382,7 @@ let package = Package(
             name: "store-benchmark",
             dependencies: [
                 "OperonModel", "OperonPorts", "OperonSQLite",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Benchmarks/StoreBenchmark",
             swiftSettings: settings
@@ -372,7 +392,7 @@ let package = Package(
             dependencies: [
                 "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
                 "OperonTestKit",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Benchmarks/CoordinatorBenchmark",
@@ -382,7 +402,7 @@ let package = Package(
         .executableTarget(
             name: "library-benchmark",
             dependencies: [
-                "Operon", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Operon", .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Benchmarks/LibraryBenchmark",
             swiftSettings: testSettings
@@ -412,7 +432,7 @@ let package = Package(
             name: "hostile",
             dependencies: [
                 "OperonFaultKit",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .cluster("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Tests/Hostile",
             swiftSettings: testSettings
@@ -430,8 +450,8 @@ let package = Package(
                 "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
                 "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
+                .cluster("ServiceLifecycle", "swift-service-lifecycle"),
+                .cluster("ServiceLifecycleTestKit", "swift-service-lifecycle"),
             ],
             swiftSettings: testSettings
         ),
@@ -464,15 +484,15 @@ let package = Package(
             dependencies: [
                 "count-words", "count-worker", "Operon", "OperonFaultKit", "OperonTesting",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .cluster("ServiceLifecycle", "swift-service-lifecycle"),
+                .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
             swiftSettings: testSettings
         ),
         .testTarget(
             name: "OperonMetricsTests",
             dependencies: [
-                "OperonMetrics", .product(name: "CoreMetrics", package: "swift-metrics"),
+                "OperonMetrics", .cluster("CoreMetrics", "swift-metrics"),
             ],
             swiftSettings: testSettings
         ),
@@ -524,10 +544,10 @@ let package = Package(
                 "ClusterKit", "COperonProcess", "OperonArguments", "OperonCore", "OperonFaultKit",
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTestKit",
                 "OperonTesting", "OperonWire",
-                .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+                .cluster("InMemoryTracing", "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "Tracing", package: "swift-distributed-tracing"),
+                .cluster("Tracing", "swift-distributed-tracing"),
             ],
             swiftSettings: testSettings
         ),
@@ -551,7 +571,7 @@ let package = Package(
             dependencies: [
                 "ClusterKit", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
                 "OperonPorts", "OperonSystem", "OperonTesting",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -589,7 +609,7 @@ let package = Package(
                 "hostile", "operon", "operon-worker", "OperonAMQP", "OperonCore",
                 "OperonFaultKit", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem",
                 "OperonWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -1,3 +1,4 @@
+#if Cluster
 internal import Logging
 internal import OperonAMQP
 internal import OperonCore
@@ -163,10 +164,4 @@ extension Worker {
         }
     }
 }
-
-extension [WorkerLabel] {
-    /// Labels by name, sorted by name.
-    static func sorted(_ labels: [String: String]) -> [WorkerLabel] {
-        labels.sorted { $0.key < $1.key }.map { WorkerLabel($0.key, $0.value) }
-    }
-}
+#endif

@@ -1,3 +1,4 @@
+#if Cluster
 public import Logging
 public import OperonModel
 package import OperonRuntime
@@ -170,3 +171,4 @@ public struct Worker: Service {
         }
     }
 }
+#endif

@@ -4,8 +4,11 @@ internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
-internal import OperonSQLite
 internal import Synchronization
+
+#if Cluster
+internal import OperonSQLite
+#endif
 
 /// A coordinator and a worker in this process.
 final class LocalBackend: ClusterBackend {
@@ -165,7 +168,7 @@ final class LocalBackend: ClusterBackend {
         // Code that ignores a stop must not keep the program.
         configuration.overtime = .seconds(15)
         do {
-            let file = store.map { SQLiteStore(path: $0) }
+            let file = makeStore()
             return try await CoordinatorHost.open(
                 file ?? MemoryStore(reign: .drawn()),
                 leadership: file,
@@ -182,6 +185,15 @@ final class LocalBackend: ClusterBackend {
             throw OperonError(.system, error.message)
         }
     }
+
+    #if Cluster
+    /// The database, which only one process may open.
+    private func makeStore() -> (any OperationStore & Leadership)? {
+        store.map { SQLiteStore(path: $0) }
+    }
+    #else
+    private func makeStore() -> (any OperationStore & Leadership)? { nil }
+    #endif
 
     private func makeWorker() throws -> WorkerHost.Configuration {
         var worker = WorkerHost.Configuration(
@@ -278,5 +290,12 @@ final class KindRegistry: Sendable {
             field: "resources or workers of “\(name)”",
             why: "this process can never run it: \(lacking)"
         )
+    }
+}
+
+extension [WorkerLabel] {
+    /// Labels by name, sorted by name.
+    static func sorted(_ labels: [String: String]) -> [WorkerLabel] {
+        labels.sorted { $0.key < $1.key }.map { WorkerLabel($0.key, $0.value) }
     }
 }

@@ -1,6 +1,8 @@
-package import CoreMetrics
 import OperonCore
 import OperonModel
+
+#if Cluster
+package import CoreMetrics
 
 /// What a coordinator counts and measures, through swift-metrics.
 package struct CoordinatorMeters: Sendable {
@@ -49,62 +51,6 @@ package struct CoordinatorMeters: Sendable {
             }
         }
     }
-
-    enum Label {
-        static let outcomes = "operon_outcomes_total"
-        static let attempts = "operon_attempts_total"
-        static let workersLost = "operon_workers_lost_total"
-        static let undecodable = "operon_undecodable_messages_total"
-        static let dispatch = "operon_dispatch_seconds"
-        static let run = "operon_run_seconds"
-        static let commit = "operon_store_commit_seconds"
-        static let sync = "operon_store_sync_seconds"
-        static let operations = "operon_operations"
-        static let slots = "operon_slots"
-        static let workers = "operon_workers"
-        static let brokerUp = "operon_broker_up"
-        static let storeUp = "operon_store_up"
-        static let queueReady = "operon_queue_ready"
-        static let queueInFlight = "operon_queue_in_flight"
-        static let otherReady = "operon_other_queues_ready"
-        static let otherInFlight = "operon_other_queues_in_flight"
-        static let demandReady = "operon_demand_ready"
-        static let demandInFlight = "operon_demand_in_flight"
-        static let otherDemandsReady = "operon_other_demands_ready"
-        static let otherDemandsInFlight = "operon_other_demands_in_flight"
-        static let resourceOffered = "operon_resource_offered"
-        static let resourceFree = "operon_resource_free"
-        static let otherResources = "operon_other_resources"
-    }
-
-    /// The description of each metric, for backends that can show descriptions.
-    package static let help: [String: String] = [
-        Label.outcomes: "Operations that got their outcome.",
-        Label.attempts: "Attempts that ended, by how.",
-        Label.workersLost: "Workers that were given up.",
-        Label.undecodable: "Messages of workers that could not be read.",
-        Label.dispatch: "From the grant of an attempt to its start.",
-        Label.run: "From the start of an attempt to its end.",
-        Label.commit: "Transactions of the store, however many events are in them.",
-        Label.sync: "Syncs of the store to its disk.",
-        Label.operations: "Operations by state.",
-        Label.slots: "Slots of live workers.",
-        Label.workers: "Live workers.",
-        Label.brokerUp: "1: connected.",
-        Label.storeUp: "1: keeps records.",
-        Label.queueReady: "Operations that could run: what an autoscaler looks at.",
-        Label.queueInFlight: "Operations dispatched or executing.",
-        Label.otherReady: "Operations that could run, of queues that are not listed.",
-        Label.otherInFlight: "Operations dispatched or executing, of queues that are not listed.",
-        Label.demandReady: "Operations that could run, by what they ask of a worker.",
-        Label.demandInFlight: "Operations dispatched or executing, by what they ask of a worker.",
-        Label.otherDemandsReady: "Operations that could run, of demands that are not listed.",
-        Label.otherDemandsInFlight:
-            "Operations dispatched or executing, of demands that are not listed.",
-        Label.resourceOffered: "What live workers offer that do not drain.",
-        Label.resourceFree: "What these workers have left.",
-        Label.otherResources: "Resources that are not listed.",
-    ]
 
     // MARK: - Counting
 
@@ -177,6 +123,85 @@ extension CoreMetrics.Timer {
     func record(since start: Timestamp) {
         recordNanoseconds((SystemClock.now() - start).nanoseconds)
     }
+}
+#else
+/// No metrics are linked, so nothing is measured.
+package struct CoordinatorMeters: Sendable {
+    struct Timer {
+        func record(since start: Timestamp) {}
+    }
+
+    var commitTime: Timer { Timer() }
+    var syncTime: Timer { Timer() }
+
+    func countUndecodable() {}
+
+    func note(
+        _ notice: Scheduler.Notice,
+        at now: Timestamp,
+        grantedAt: inout [AttemptID: Timestamp]
+    ) {}
+
+    func set(_ view: ClusterView, isUp: Bool, isKept: Bool) {}
+}
+#endif
+
+extension CoordinatorMeters {
+    enum Label {
+        static let outcomes = "operon_outcomes_total"
+        static let attempts = "operon_attempts_total"
+        static let workersLost = "operon_workers_lost_total"
+        static let undecodable = "operon_undecodable_messages_total"
+        static let dispatch = "operon_dispatch_seconds"
+        static let run = "operon_run_seconds"
+        static let commit = "operon_store_commit_seconds"
+        static let sync = "operon_store_sync_seconds"
+        static let operations = "operon_operations"
+        static let slots = "operon_slots"
+        static let workers = "operon_workers"
+        static let brokerUp = "operon_broker_up"
+        static let storeUp = "operon_store_up"
+        static let queueReady = "operon_queue_ready"
+        static let queueInFlight = "operon_queue_in_flight"
+        static let otherReady = "operon_other_queues_ready"
+        static let otherInFlight = "operon_other_queues_in_flight"
+        static let demandReady = "operon_demand_ready"
+        static let demandInFlight = "operon_demand_in_flight"
+        static let otherDemandsReady = "operon_other_demands_ready"
+        static let otherDemandsInFlight = "operon_other_demands_in_flight"
+        static let resourceOffered = "operon_resource_offered"
+        static let resourceFree = "operon_resource_free"
+        static let otherResources = "operon_other_resources"
+    }
+
+    /// The description of each metric, for backends that can show descriptions.
+    package static let help: [String: String] = [
+        Label.outcomes: "Operations that got their outcome.",
+        Label.attempts: "Attempts that ended, by how.",
+        Label.workersLost: "Workers that were given up.",
+        Label.undecodable: "Messages of workers that could not be read.",
+        Label.dispatch: "From the grant of an attempt to its start.",
+        Label.run: "From the start of an attempt to its end.",
+        Label.commit: "Transactions of the store, however many events are in them.",
+        Label.sync: "Syncs of the store to its disk.",
+        Label.operations: "Operations by state.",
+        Label.slots: "Slots of live workers.",
+        Label.workers: "Live workers.",
+        Label.brokerUp: "1: connected.",
+        Label.storeUp: "1: keeps records.",
+        Label.queueReady: "Operations that could run: what an autoscaler looks at.",
+        Label.queueInFlight: "Operations dispatched or executing.",
+        Label.otherReady: "Operations that could run, of queues that are not listed.",
+        Label.otherInFlight: "Operations dispatched or executing, of queues that are not listed.",
+        Label.demandReady: "Operations that could run, by what they ask of a worker.",
+        Label.demandInFlight: "Operations dispatched or executing, by what they ask of a worker.",
+        Label.otherDemandsReady: "Operations that could run, of demands that are not listed.",
+        Label.otherDemandsInFlight:
+            "Operations dispatched or executing, of demands that are not listed.",
+        Label.resourceOffered: "What live workers offer that do not drain.",
+        Label.resourceFree: "What these workers have left.",
+        Label.otherResources: "Resources that are not listed.",
+    ]
 }
 
 extension CoordinatorService {

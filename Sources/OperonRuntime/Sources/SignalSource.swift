@@ -1,5 +1,7 @@
 package import OperonModel
 import OperonPorts
+
+#if Cluster
 import UnixSignals
 
 /// A signal that somebody sends to this process (`kill -USR1 PID`), as an occurrence.
@@ -50,3 +52,19 @@ package struct SignalSource: TriggerSource {
         try Task.checkCancellation()
     }
 }
+#else
+/// Signals belong to the program that this is linked into.
+package struct SignalSource: TriggerSource {
+    package init(name: String) throws(TriggerSourceError) {
+        throw TriggerSourceError(
+            .invalid,
+            "“\(name)” cannot be observed: that needs the trait “Cluster” of the package operon"
+        )
+    }
+
+    package func run(
+        _ report: @escaping @Sendable (Occurrence) async throws -> Void,
+        status: @escaping @Sendable (TriggerSourceStatus) -> Void
+    ) async throws {}
+}
+#endif

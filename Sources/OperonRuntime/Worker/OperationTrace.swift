@@ -1,5 +1,7 @@
-import Instrumentation
 package import OperonModel
+
+#if Cluster
+import Instrumentation
 import ServiceContextModule
 package import Tracing
 
@@ -57,3 +59,14 @@ package struct OperationTrace: Sendable {
         }
     }
 }
+#else
+/// No tracer is linked: an attempt passes on the trace that it was given.
+package struct OperationTrace: Sendable {
+    package init() {}
+
+    package func span(
+        around operation: DispatchedOperation,
+        _ run: (DispatchedOperation) async -> AttemptResult
+    ) async -> AttemptResult { await run(operation) }
+}
+#endif
