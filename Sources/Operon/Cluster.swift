@@ -140,6 +140,20 @@ public final class Cluster: Sendable {
         }
     }
 
+    // MARK: - Programs
+
+    /// The `main` of a program that uses this cluster. Runs `body` and closes the cluster; if
+    /// `body` throws, writes the reason to standard error as one line and ends the process with
+    /// code 1. Swift itself would show a backtrace of an error that leaves `main`.
+    public func main(_ body: () async throws -> Void) async {
+        do {
+            try await body()
+        } catch {
+            OwnProcess.end(failed: "\(OwnProcess.programName): \(error)")
+        }
+        await close()
+    }
+
     func session() async throws -> Session {
         let task: Task<Session, any Error> = try connection.withLock { connection in
             switch connection {

@@ -62,20 +62,27 @@ extension Scheduler {
         }
     }
 
-    /// The operations of a graph that have run longest, the longest first. Looks at all attempts in
-    /// flight.
+    /// The operations of a graph that have run longest, the longest first, with the external ones.
+    /// Looks at all attempts in flight.
     package func longestRunning(
         in graph: GraphID,
         limit: Int
     ) -> [(operation: OperationID, startedAt: Timestamp)] {
         var longest: [(operation: OperationID, startedAt: Timestamp)] = []
+        func add(_ operation: OperationID, _ start: Timestamp) {
+            let key = (start, operation)
+            let place = longest.firstIndex { key < ($0.startedAt, $0.operation) } ?? longest.count
+            guard place < limit else { return }
+            longest.insert((operation, start), at: place)
+            if longest.count > limit { longest.removeLast() }
+        }
         for attempt in attempts.all where attempt.operation.graph == graph {
             guard attempt.hasStarted, let start = attempt.startedAt else { continue }
-            let key = (start, attempt.operation)
-            let place = longest.firstIndex { key < ($0.startedAt, $0.operation) } ?? longest.count
-            guard place < limit else { continue }
-            longest.insert((attempt.operation, start), at: place)
-            if longest.count > limit { longest.removeLast() }
+            add(attempt.operation, start)
+        }
+        // The order does not matter: each has a place of its own.
+        for (operation, attempt) in externals where operation.graph == graph {
+            add(operation, attempt.startedAt)
         }
         return longest
     }

@@ -107,7 +107,9 @@ import Testing
             graph.operations[3].dependencies = [.init("c")]
             _ = try await cluster.client.submit(Submission(graph: graph))
             var updates = try await cluster.client.progress(of: "g").makeAsyncIterator()
-            #expect(try await updates.next()?.view.news == nil)
+            let first = try #require(await updates.next()?.view)
+            #expect(first.news == nil)
+            #expect(first.running?.map(\.name) == ["a", "e"])
             let why = String(repeating: "no ", count: 500)
             _ = try await cluster.client.complete(
                 OperationSelector(graph: "g", operation: "a"),

@@ -65,10 +65,12 @@ import Testing
     /// Runs a program of the first page to its end: its exit code, and what it said.
     private static func run(
         _ name: String,
+        _ arguments: String...,
         environment: [String: String]? = nil
     ) throws -> (code: Int32, output: String, errors: String) {
         let process = Process()
         process.executableURL = URL(filePath: try Program.executable(name))
+        process.arguments = arguments
         if let environment { process.environment = environment }
         let (output, errors) = (Pipe(), Pipe())
         process.standardOutput = output
@@ -85,6 +87,14 @@ import Testing
     @Test func `the program that submits and waits does so`() throws {
         let ended = try Self.run("count-words")
         #expect(ended == (0, "The whale is named 3 times.\n", ""))
+    }
+
+    @Test func `a program whose coordinator it cannot reach ends with a sentence`() throws {
+        let ended = try Self.run("count-words", "ftp://nowhere")
+        #expect(ended.code == 1)
+        #expect(ended.output == "")
+        #expect(ended.errors.hasPrefix("count-words: "), "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").count == 1, "\(ended.errors)")
     }
 
     @Test func `the worker says what it cannot begin with`() throws {
