@@ -270,7 +270,7 @@ extension AnyOperationHandle {
             defer { group.cancelAll() }
             return try await group.next() ?? nil
         }
-        return OperationSkipped(cause: cause, causeName: name ?? nil)
+        return OperationSkipped(cause: cause, causeName: name)
     }
 
     // MARK: - Priority

@@ -78,19 +78,41 @@ extension Cluster: Service {
     }
 }
 #else
+public import Logging
+public import OperonModel
+
+// What a program without the trait is told.
 extension Cluster {
     @available(
         *,
         unavailable,
         message: "a database needs the trait “Cluster” of the package operon"
     )
-    public static func embedded(store: String) -> Cluster { .inProcess }
+    public static func embedded(
+        store: String,
+        slots: Int? = nil,
+        keep: Retention = .onDisk,
+        resources: ResourceAmounts = [],
+        labels: [String: String] = [:],
+        logger: Logger = Cluster.warnings
+    ) -> Cluster { .inProcess }
 
     @available(
         *,
         unavailable,
         message: "other coordinators need the trait “Cluster” of the package operon"
     )
-    public static func remote(_ url: String? = nil, token: String? = nil) -> Cluster { .inProcess }
+    public static func remote(
+        _ url: String? = nil,
+        token: String? = nil,
+        certificateAuthority: String? = nil,
+        patience: Duration = .seconds(60),
+        logger: Logger = Cluster.warnings
+    ) -> Cluster { .inProcess }
+}
+
+@available(*, unavailable, message: "a worker needs the trait “Cluster” of the package operon")
+public struct Worker {
+    public init(_ kinds: OperationKind...) {}
 }
 #endif

@@ -142,9 +142,9 @@ public final class Cluster: Sendable {
 
     // MARK: - Programs
 
-    /// The `main` of a program that uses this cluster. Runs `body` and closes the cluster; if
-    /// `body` throws, writes the reason to standard error as one line and ends the process with
-    /// code 1. Swift itself would show a backtrace of an error that leaves `main`.
+    /// The `main` of a program that uses this cluster. Runs `body`, then closes the cluster. If
+    /// `body` throws, writes the reason to standard error as one line and ends the process at once,
+    /// with code 1. Swift itself would show a backtrace of an error that leaves `main`.
     public func main(_ body: () async throws -> Void) async {
         do {
             try await body()

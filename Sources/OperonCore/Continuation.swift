@@ -122,6 +122,17 @@ package struct Continuation: Hashable, Sendable {
         removed = previous.map(\.description.name).filter { places[$0] == nil }
     }
 
+    /// What a run of a graph does that goes on with the same file.
+    package init(resuming graph: GraphID, of description: GraphDescription, _ scheduler: Scheduler)
+    {
+        let runs = scheduler.resumed(in: graph)
+        decisions = description.operations.indices.map { index in
+            let id = OperationID(graph: graph, index: UInt32(index))
+            return runs.contains(id) ? .runs(.ended(scheduler.outcomeKind(of: id))) : .stays(id)
+        }
+        removed = []
+    }
+
     /// These names, and those of the elements that a group among them depends on.
     private static func elements(of names: Set<String>, in graph: GraphDescription) -> Set<String> {
         guard !names.isEmpty else { return names }

@@ -48,11 +48,6 @@ extension Scheduler {
         Int(graphs[ordinal: operation])
     }
 
-    /// How often it was tried again after failures of its own, and how often it may be.
-    package func retries(of operation: OperationID) -> (count: Int, limit: Int) {
-        (Int(graphs[retries: operation]), Int(graphs.policy(of: operation).retry.limit))
-    }
-
     /// Whether every operation in it has an outcome, and nothing can be added.
     package func isFinished(_ graph: GraphID) -> Bool {
         graphs[graph].unfinished == 0 && !graphs[graph].isOpen

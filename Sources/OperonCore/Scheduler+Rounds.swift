@@ -63,6 +63,22 @@ extension Scheduler {
         withSkipped(try choose(indices, of: id, cancelled: cancelled))
     }
 
+    /// What runs when a run of this graph goes on: what has no outcome yet, what failed or was
+    /// cancelled, and what was skipped because of it.
+    package func resumed(in id: GraphID) -> Set<OperationID> {
+        var unfinished: [OperationID] = []
+        var again: [OperationID] = []
+        for index in graphs[id].operations.indices {
+            let operation = OperationID(graph: id, index: index)
+            switch graphs[outcome: operation] {
+            case nil: unfinished.append(operation)
+            case .failed, .cancelled: again.append(operation)
+            case .succeeded, .skipped: continue
+            }
+        }
+        return Set(unfinished).union(again.isEmpty ? [] : withSkipped(again))
+    }
+
     private func choose(
         _ indices: [UInt32],
         of id: GraphID,

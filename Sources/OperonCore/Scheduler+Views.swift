@@ -62,8 +62,8 @@ extension Scheduler {
         }
     }
 
-    /// The operations of a graph that have run longest, the longest first, with the external ones.
-    /// Looks at all attempts in flight.
+    /// The operations of a graph that have run longest, the longest first; if there are fewer,
+    /// external operations too. Looks at all attempts in flight.
     package func longestRunning(
         in graph: GraphID,
         limit: Int
@@ -80,11 +80,15 @@ extension Scheduler {
             guard attempt.hasStarted, let start = attempt.startedAt else { continue }
             add(attempt.operation, start)
         }
+        guard longest.count < limit else { return longest }
+        let running = longest
+        longest = []
         // The order does not matter: each has a place of its own.
         for (operation, attempt) in externals where operation.graph == graph {
             add(operation, attempt.startedAt)
         }
-        return longest
+        // They may wait for days, and would hide what runs.
+        return running + longest.prefix(limit - running.count)
     }
 
     package func unfinishedCount(of graph: GraphID) -> Int {

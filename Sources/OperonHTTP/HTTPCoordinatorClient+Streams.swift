@@ -19,9 +19,11 @@ import Darwin
 extension HTTPCoordinatorClient {
     package func events(_ query: EventQuery) async throws(ClientError) -> EventBatches {
         let kinds = query.kinds.map(\.name).sorted().joined(separator: ",")
+        let outcomes = query.outcomes.map(\.name).sorted().joined(separator: ",")
         let reader = StreamReader(self, lastID: query.after.map(String.init)) { lastID in
             var ask = Ask(.GET, "events").with("graph", query.graph)
             if !kinds.isEmpty { ask = ask.with("kind", kinds) }
+            if !outcomes.isEmpty { ask = ask.with("outcome", outcomes) }
             if let lastID { ask.headers.add(name: "Last-Event-ID", value: lastID) }
             return ask
         }
@@ -141,7 +143,7 @@ extension ClientError {
         ClientError(
             .unreachable,
             "Cannot connect to \(url): no coordinator answers. Start one with “operon up” or "
-                + "“operon coordinator”, or give its address with --coordinator."
+                + "“operon coordinator”, or give the address of another one."
         )
     }
 

@@ -82,7 +82,7 @@ extension HTTPServer {
         Route("POST", "/v1/backup", .operate) { call in
             .file(try await call.client.backup(), type: "application/vnd.sqlite3")
         },
-        Route("GET", "/v1/events", .read, query: ["after", "graph", "kind"]) { call in
+        Route("GET", "/v1/events", .read, query: ["after", "graph", "kind", "outcome"]) { call in
             // Same form as everywhere in JSON: without a sign, in 63 bits.
             var after = try call.number("after", Int64.self).map { UInt64($0) }
             // The field that a browser sends when it reconnects is newer than the URL.
@@ -100,6 +100,7 @@ extension HTTPServer {
             }
             var query = EventQuery(after: after, graph: graph)
             query.kinds = try call.kinds
+            query.outcomes = try call.outcomes
             let batches = try await call.client.events(query)
             return .stream { writer in
                 for try await batch in batches { try await writer.send(batch) }

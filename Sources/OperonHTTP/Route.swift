@@ -121,6 +121,22 @@ struct Call: Sendable {
         }
     }
 
+    /// The outcomes in the query, separated by commas; empty: all.
+    var outcomes: Set<OutcomeKind> {
+        get throws(Failure) {
+            guard let text = query["outcome"] else { return [] }
+            var outcomes: Set<OutcomeKind> = []
+            for name in text.split(separator: ",", omittingEmptySubsequences: false) {
+                guard let outcome = OutcomeKind(name: name) else {
+                    let all = OutcomeKind.allCases.map(\.name).joined(separator: ", ")
+                    throw .invalid("outcome", "“\(name)” is none of \(all)")
+                }
+                outcomes.insert(outcome)
+            }
+            return outcomes
+        }
+    }
+
     /// The names in a JSON array in the query; empty: none.
     func names(_ name: String) throws(Failure) -> [String] {
         guard let text = query[name] else { return [] }

@@ -7,14 +7,9 @@ package struct GraphProgressView: Hashable, Sendable, Codable {
     /// The operations that have run longest, the longest first: at most `runningMax`. `nil`: none
     /// runs, or the coordinator is of a version that does not say it.
     package var running: [RunningOperationView]?
-    /// What went wrong since somebody began to watch, the latest last: at most `newsMax`. `nil`:
-    /// nothing, or the coordinator is of a version that does not say it.
-    package var news: [ProgressNewsView]?
 
     /// The most running operations that are named.
     package static let runningMax = 8
-    /// The most news that are kept for those who watch.
-    package static let newsMax = 20
     /// The most repeated operations that are shown. More lines would fill a terminal.
     package static let repeatedMax = 8
 
@@ -29,54 +24,15 @@ package struct RunningOperationView: Hashable, Sendable, Codable {
     package var name: String
     /// When its attempt started.
     package var startedAt: TimeText
+    /// Whether somebody completes it; `nil`: a worker runs it.
+    package var isExternal: Bool?
+
+    /// For a list of what runs.
+    package var title: String { isExternal == true ? name + " (external)" : name }
 
     package init(name: String, startedAt: TimeText) {
         self.name = name
         self.startedAt = startedAt
-    }
-}
-
-/// Something that went wrong in a graph: an operation failed, was skipped, or is tried again.
-package struct ProgressNewsView: Hashable, Sendable, Codable {
-    /// From 1; each is one more than the one before it.
-    package var number: UInt64
-    /// The operation, or the first of some that were skipped together.
-    package var name: String
-    /// How many were skipped together; `nil`: one operation.
-    package var count: Int?
-    /// `failed` or `skipped`; `nil`: another attempt follows.
-    package var outcome: OutcomeKind?
-    /// The error, or the name of the operation because of which it was skipped. The first
-    /// `detailMax` characters.
-    package var detail: String
-    /// How long the attempt ran that failed, in seconds; `nil`: not known, or none did.
-    package var seconds: Double?
-    /// The attempt that follows; `nil`: none does.
-    package var next: NextAttemptView?
-
-    package static let detailMax = 500
-
-    package init(name: String, outcome: OutcomeKind?, detail: String) {
-        number = 0
-        self.name = name
-        self.outcome = outcome
-        self.detail = String(detail.prefix(Self.detailMax))
-    }
-}
-
-/// An attempt that follows one that failed.
-package struct NextAttemptView: Hashable, Sendable, Codable {
-    /// The number of the attempt, from 1.
-    package var number: Int
-    /// How many the operation may have.
-    package var of: Int
-    /// When it may start.
-    package var at: TimeText
-
-    package init(number: Int, of: Int, at: TimeText) {
-        self.number = number
-        self.of = of
-        self.at = at
     }
 }
 

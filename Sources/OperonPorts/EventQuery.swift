@@ -9,11 +9,19 @@ package struct EventQuery: Hashable, Sendable {
     package var graph: String?
     /// Only events of these kinds; empty: of every kind.
     package var kinds: Set<ClusterEvent.Kind> = []
+    /// Of the events that tell an outcome, only those with one of these; empty: with any.
+    package var outcomes: Set<OutcomeKind> = []
 
-    package init(after: UInt64? = nil, graph: String? = nil, kinds: Set<ClusterEvent.Kind> = []) {
+    package init(
+        after: UInt64? = nil,
+        graph: String? = nil,
+        kinds: Set<ClusterEvent.Kind> = [],
+        outcomes: Set<OutcomeKind> = []
+    ) {
         self.after = after
         self.graph = graph
         self.kinds = kinds
+        self.outcomes = outcomes
     }
 }
 

@@ -36,6 +36,11 @@ package enum TLSWords {
         ),
         (["NO_SHARED_CIPHER"], "PEER has no cipher in common with this side"),
         (
+            // Nothing was said of certificates yet.
+            ["HANDSHAKE_FAILURE_ON_CLIENT_HELLO"],
+            "PEER has no version of TLS, or no cipher, in common with this side"
+        ),
+        (
             ["HANDSHAKE_FAILURE"],
             "PEER ended the TLS handshake: it may want a certificate of this side, or has no "
                 + "cipher in common with it"

@@ -9,7 +9,8 @@ package enum CommandText {
         return arguments.map(quoted).joined(separator: " ")
     }
 
-    private static func quoted(_ argument: String) -> String {
+    /// An argument as a shell needs it. It may still have control characters.
+    package static func quoted(_ argument: String) -> String {
         let isPlain = argument.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -7,7 +7,6 @@ package import OperonModel
 /// the list already includes is therefore harmless, and after a gap the list is simply read again.
 package struct GraphProgress: Sendable {
     private var phases: [ProgressPhase?] = []
-    private var startedAt: [UInt32: TimeText] = [:]
     /// The number of known operations without an outcome.
     package private(set) var unfinishedCount = 0
 
@@ -20,7 +19,7 @@ package struct GraphProgress: Sendable {
     package mutating func listed(_ operation: OperationView) -> Change? {
         // benign: a list has the outcome of every finished operation.
         let phase = ProgressPhase(operation.state, operation.outcome ?? .failed)
-        return move(operation.index, operation.name, to: phase, duration: nil, detail: "")
+        return move(operation.index, operation.name, to: phase, detail: "")
     }
 
     /// Applies an event. Returns the change, if the event concerns an operation of this graph.
@@ -31,9 +30,7 @@ package struct GraphProgress: Sendable {
         switch event.kind.known {
         case .retry, .granted: phase = .ready
         case .reopened: phase = .pending
-        case .started:
-            startedAt[operation.index] = event.at
-            phase = .executing
+        case .started: phase = .executing
         case .attemptEnded:
             guard ["returned", "lost", "crashed"].contains(event.ending) else { return nil }
             phase = .ready
@@ -52,13 +49,7 @@ package struct GraphProgress: Sendable {
         }
         let isStale = self.phase(of: operation.index)?.isFinished == true && !phase.isFinished
         guard !isStale || event.kind.known == .reopened else { return nil }
-        var duration: Duration?
-        if phase.isFinished, phase != .skipped, event.isUpToDate != true {
-            duration = startedAt.removeValue(forKey: operation.index).map {
-                event.at.time - $0.time
-            }
-        }
-        return move(operation.index, operation.name, to: phase, duration: duration, detail: detail)
+        return move(operation.index, operation.name, to: phase, detail: detail)
     }
 
     /// The phase of an operation; `nil`: it is unknown.
@@ -70,7 +61,6 @@ package struct GraphProgress: Sendable {
         _ index: UInt32,
         _ name: String,
         to phase: ProgressPhase,
-        duration: Duration?,
         detail: String
     ) -> Change? {
         let old = self.phase(of: index)
@@ -84,18 +74,17 @@ package struct GraphProgress: Sendable {
             old: old,
             name: name,
             new: phase,
-            duration: duration,
             detail: detail
         )
     }
 
-    /// A change of phase; `old` is `nil` for an operation that was unknown.
+    /// A change of phase; `old` is `nil` for an operation that was unknown. How long it ran is not
+    /// known: an event tells when the coordinator learned of a start, which may be late.
     package struct Change: Hashable, Sendable {
         package let index: Int
         package let old: ProgressPhase?
         package let name: String
         package let new: ProgressPhase
-        package let duration: Duration?
         package let detail: String
     }
 }

@@ -23,8 +23,6 @@ package actor ProgressDisplay {
     /// The same of lines about what was skipped, and about what is tried again.
     private var skippedTold = 0
     private var retriesTold = 0
-    /// The number of the last news of the coordinator that were told.
-    private var newsTold: UInt64 = 0
     /// Lines that came while somebody types.
     private var held: [String] = []
 
@@ -33,8 +31,6 @@ package actor ProgressDisplay {
 
     /// The most failed operations that are named as they fail. The summary counts the rest.
     private static let failuresToldMax = 20
-    /// What comes over the network may be any number.
-    private static let secondsShown = 0.0...(365 * 86_400)
     /// The most attempts of which a line says that they follow.
     private static let retriesToldMax = 100
     /// The most lines about operations that are skipped together.
@@ -201,15 +197,15 @@ package actor ProgressDisplay {
 
     /// Tells that an attempt of an operation failed and another one follows.
     package func retried(_ name: String, _ next: NextAttempt, in group: Int, at now: Timestamp) {
-        guard let line = line(aboutRetryOf: name, next, in: group) else { return }
-        print([line], at: now)
-    }
-
-    private func line(aboutRetryOf name: String, _ next: NextAttempt, in group: Int) -> String? {
         // What is tried for ever is not told for ever.
-        guard !isQuiet, retriesTold < Self.retriesToldMax else { return nil }
+        guard !isQuiet, retriesTold < Self.retriesToldMax else { return }
         retriesTold += 1
-        return change.retry(of: name, next, in: printer.overprints ? nil : model.groups[group])
+        let line = change.retry(
+            of: name,
+            next,
+            in: printer.overprints ? nil : model.groups[group]
+        )
+        print([line], at: now)
     }
 
     /// Shows counts of a group and of repeated operations, which replace those before them. It says
@@ -225,54 +221,17 @@ package actor ProgressDisplay {
         model.counted(view.graph.counts, in: group, at: now)
         repeated.counted(view.repeated, at: now)
         let running = (view.running ?? []).prefix(GraphProgressView.runningMax).map { operation in
-            (name: operation.name, duration: max(.zero, wall - operation.startedAt.time))
+            (name: operation.title, duration: max(.zero, wall - operation.startedAt.time))
         }
         self.running.counted(Array(running), at: now)
-        show(lines(about: view.news ?? [], in: group, wall))
         redraw(at: now)
     }
 
-    /// Lines about the news that were not told yet.
-    private func lines(
-        about news: [ProgressNewsView],
-        in group: Int,
-        _ wall: WallTime
-    ) -> [String] {
-        let new = news.suffix(GraphProgressView.newsMax).filter { $0.number > newsTold }
-        guard !isQuiet, let last = new.last else { return [] }
-        newsTold = last.number
-        return new.compactMap { news in
-            let seconds = news.seconds.flatMap { Self.secondsShown.contains($0) ? $0 : nil }
-            let duration = seconds.map { Duration.seconds($0) }
-            if let next = news.next {
-                let attempt = NextAttempt(
-                    number: next.number,
-                    of: next.of,
-                    pause: next.at.time - wall,
-                    why: news.detail
-                )
-                return line(aboutRetryOf: news.name, attempt, in: group)
-            }
-            if news.outcome == .failed {
-                guard failuresTold < Self.failuresToldMax else { return nil }
-                failuresTold += 1
-                return change.text(
-                    operation: news.name,
-                    phase: .failed,
-                    duration: duration,
-                    detail: news.detail
-                )
-            }
-            guard news.outcome == .skipped, skippedTold < Self.failuresToldMax else { return nil }
-            skippedTold += 1
-            let count = news.count ?? 1
-            return change.text(
-                operation: count > 1 ? "\(count) operations" : news.name,
-                phase: .skipped,
-                duration: nil,
-                detail: "because of “\(news.detail)”"
-            )
-        }
+    /// Prints lines about what went wrong, above counts that come from elsewhere.
+    package func tell(_ moves: [Move], at now: Timestamp) {
+        guard !isQuiet else { return }
+        show(news(in: moves))
+        redraw(at: now)
     }
 
     /// Prints lines above the progress. Untrusted text must go through `TerminalText` first.

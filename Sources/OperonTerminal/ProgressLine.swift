@@ -97,26 +97,25 @@ package struct ProgressLine: Hashable, Sendable {
 package struct NextAttempt: Hashable, Sendable, CustomStringConvertible {
     private let number: Int
     private let attempts: Int
-    private let pause: Duration
+    private let pause: Duration?
     private let why: String
 
     /// - Parameters:
     ///   - number: The number of the attempt, from 1.
     ///   - attempts: How many the operation may have.
-    ///   - pause: How long it waits.
+    ///   - pause: How long it waits; `nil`: not known.
     ///   - why: How the attempt before it failed.
-    package init(number: Int, of attempts: Int, pause: Duration, why: String) {
+    package init(number: Int, of attempts: Int, pause: Duration?, why: String) {
         self.number = number
         self.attempts = attempts
         self.pause = pause
         self.why = why
     }
 
-    /// For example `attempt 2 of 3 in 4s: exit 3`.
+    /// For example `attempt 2 of 3 in 4.0s: exit code 3`.
     package var description: String {
-        // A part of a second is not worth waiting for.
-        let pause = pause < .seconds(1) ? "now" : "in " + TimeFormat.short(pause)
-        return "attempt \(number) of \(max(attempts, number)) \(pause): \(why)"
+        let when = pause.map { $0 > .zero ? " in " + TimeFormat.short($0) : " now" } ?? ""
+        return "attempt \(number) of \(max(attempts, number))\(when): \(why)"
     }
 }
 
@@ -160,7 +159,7 @@ package struct StateChangeLine: Hashable, Sendable {
         group.map { "[\($0.finished)/\($0.total)] " } ?? ""
     }
 
-    /// For example `[3/40] retry fetch: attempt 2 of 3 in 4 s: exit 3`.
+    /// For example `[3/40] retry fetch: attempt 2 of 3 in 4.0s: exit code 3`.
     package func retry(
         of operation: String,
         _ next: NextAttempt,

@@ -6,9 +6,12 @@ package struct ClusterSnapshot: Sendable {
         package var graph: UInt32
         package var name: String
         package var startedAt: WallTime
+        /// Whether somebody completes it.
+        package var isExternal: Bool
 
-        package init(graph: UInt32, name: String, startedAt: WallTime) {
+        package init(graph: UInt32, name: String, startedAt: WallTime, isExternal: Bool = false) {
             (self.graph, self.name, self.startedAt) = (graph, name, startedAt)
+            self.isExternal = isExternal
         }
     }
 
@@ -62,11 +65,18 @@ package struct TopScreen: Sendable {
         case text(title: String, [String])
     }
 
+    private struct Choice {
+        var row: Row
+        /// Its place among the rows, for when it has ended.
+        var place: Int
+    }
+
     private let style: TerminalStyle
     private var snapshot: ClusterSnapshot?
     /// The pages below the shown one, and that one.
     private var pages: [Page] = [.overview]
-    private var chosen: Row?
+    /// What is chosen on each of these pages.
+    private var choices: [Choice?] = [nil]
     /// The first line of a text that is shown.
     private var scroll = 0
     private var asked: Row?
@@ -92,29 +102,63 @@ package struct TopScreen: Sendable {
     /// An update failed: what is shown stays, with the reason in the last line.
     package mutating func miss(_ why: String) { missed = why }
 
+    /// Updates what runs.
+    package mutating func show(_ running: [ClusterSnapshot.Running]) {
+        snapshot?.running = running
+        keepChoice()
+    }
+
     /// Shows or updates the page of a graph.
     package mutating func show(_ operations: [OperationView], of graph: UInt32) {
-        if openGraph == graph { pages.removeLast() }
-        pages.append(.operations(of: graph, operations))
+        if openGraph == graph {
+            pages[pages.count - 1] = .operations(of: graph, operations)
+        } else {
+            push(.operations(of: graph, operations))
+        }
         keepChoice()
     }
 
     package mutating func show(title: String, _ lines: [String]) {
-        pages.append(.text(title: title, lines))
+        push(.text(title: title, lines))
         scroll = 0
+    }
+
+    /// The graph whose operations are shown is not there any more.
+    package mutating func close(_ graph: UInt32, _ why: String) {
+        guard openGraph == graph else { return }
+        pop()
+        message = why
+    }
+
+    private mutating func push(_ page: Page) {
+        pages.append(page)
+        choices.append(nil)
+    }
+
+    private mutating func pop() {
+        guard pages.count > 1 else { return }
+        pages.removeLast()
+        choices.removeLast()
+        keepChoice()
     }
 
     /// A sentence in the last line, until the next key.
     package mutating func say(_ sentence: String) { message = sentence }
 
-    /// What was chosen may have ended: then the first row is chosen.
+    /// What was chosen may have ended: then the row that is in its place now is chosen.
     private mutating func keepChoice() {
         let rows = self.rows
-        guard let chosen, rows.contains(chosen) else {
-            self.chosen = rows.first
-            return
-        }
+        let last = choices[choices.count - 1]
+        let place = last.flatMap { rows.firstIndex(of: $0.row) } ?? last?.place ?? 0
+        choose(place, among: rows)
     }
+
+    private mutating func choose(_ place: Int, among rows: [Row]) {
+        let place = min(max(0, place), rows.count - 1)
+        choices[choices.count - 1] = rows.isEmpty ? nil : Choice(row: rows[place], place: place)
+    }
+
+    private var chosen: Row? { choices[choices.count - 1]?.row }
 
     private var rows: [Row] {
         switch pages.last {
@@ -149,8 +193,7 @@ package struct TopScreen: Sendable {
         case .pageUp: move(by: -max(1, bodyHeight(size.rows) - 1), size)
         case .pageDown: move(by: max(1, bodyHeight(size.rows) - 1), size)
         case .escape, .left:
-            if pages.count > 1 { pages.removeLast() }
-            keepChoice()
+            pop()
         case .enter, .right:
             if case .graph(let graph)? = choosable { return .open(graph) }
             return choosable.map { .explain($0) }
@@ -172,7 +215,7 @@ package struct TopScreen: Sendable {
         let rows = self.rows
         guard !rows.isEmpty else { return }
         let place = chosen.flatMap { rows.firstIndex(of: $0) } ?? 0
-        chosen = rows[min(max(0, place + count), rows.count - 1)]
+        choose(place + count, among: rows)
     }
 
     // MARK: - Drawing
@@ -303,7 +346,8 @@ package struct TopScreen: Sendable {
         ])
         let longest = self.longest
         for operation in longest {
-            let name = "\(operation.graph)/\(operation.name)"
+            var name = "\(operation.graph)/\(operation.name)"
+            if operation.isExternal { name += " (external)" }
             let time = max(.zero, snapshot.now - operation.startedAt)
             runs.add([
                 .init(style.spelled(TerminalText.line(name))), .init(TimeFormat.clock(time)),

@@ -18,8 +18,8 @@ extension ViewText {
 
     private func selector(_ subject: CommandSubject) -> String {
         switch subject {
-        case .operation(let name), .graph(let name): shown(name)
-        case .queue(let name): "--queue " + shown(name)
+        case .operation(let name), .graph(let name): argument(name)
+        case .queue(let name): "--queue " + argument(name)
         }
     }
 

@@ -118,7 +118,7 @@ extension ViewText {
             lines.append(said("… and \(count - failed.count) more failed"))
         }
         if let first = failed.first {
-            lines.append("To see its log: operon logs \(name(first))")
+            lines.append("To see its log: operon logs \(argument("\(first.graph)/\(first.name)"))")
             lines.append("To retry the failed operations: operon retry \(first.graph) --failed")
         }
         return lines

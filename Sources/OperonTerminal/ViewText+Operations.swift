@@ -247,11 +247,11 @@ extension ViewText {
         switch operation.state {
         case .executing: lines.append("  It is running and waits for nothing.")
         case .finished where operation.outcome == .failed || operation.outcome == .cancelled:
-            let command = "operon retry \(operation.graph) \(shown(operation.name))"
+            let command = "operon retry \(operation.graph) \(argument(operation.name))"
             lines.append("  To run it again: \(command)")
         case .finished where operation.outcome == .skipped:
             if let root = explanation.chain.last {
-                let command = "operon retry \(root.graph) \(shown(root.name))"
+                let command = "operon retry \(root.graph) \(argument(root.name))"
                 let isOnly = explanation.chain.count == 1
                 let others = isOnly ? name(operation) : "what was skipped because of it"
                 let both = "\(name(root)) and \(others)"

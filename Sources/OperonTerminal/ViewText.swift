@@ -20,6 +20,9 @@ package struct ViewText: Hashable, Sendable {
     /// The same in quotation marks.
     func quoted(_ text: String) -> String { shown("“\(text)”") }
 
+    /// A name as a shell takes it.
+    func argument(_ name: String) -> String { shown(CommandText.quoted(name)) }
+
     /// Operon's own text; untrusted parts in it have gone through `shown`.
     func said(_ text: String) -> String { style.spelled(text) }
 

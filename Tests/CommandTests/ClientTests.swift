@@ -34,9 +34,9 @@ import Testing
                 ended.output == """
                     [1/4] succeeded split
                     [1/4] running count-b
-                    [2/4] succeeded count-b (2.0s)
+                    [2/4] succeeded count-b
                     [2/4] running count-a
-                    [3/4] failed count-a (3.0s): exit code 7
+                    [3/4] failed count-a: exit code 7
                     [4/4] skipped merge
                     failed 0/count-a: exit code 7
                     To see its log: operon logs 0/count-a

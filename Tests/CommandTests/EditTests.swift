@@ -52,7 +52,7 @@ import Testing
             #expect(
                 mended.errors.hasPrefix(
                     """
-                    The file has changed: 2 operations stay, 2 run.
+                    The graph has changed: 2 operations stay, 2 run.
                       changed: b
                       skipped: c
 
@@ -78,7 +78,7 @@ import Testing
             #expect(third.end == .exit(0), "\(third.errors)")
             #expect(
                 third.errors.hasPrefix(
-                    "The file has changed: 3 operations stay, 1 runs, 1 removed.\n"
+                    "The graph has changed: 3 operations stay, 1 runs, 1 removed.\n"
                 ),
                 "\(third.errors)"
             )
@@ -92,6 +92,30 @@ import Testing
             #expect(workspace.lines(of: "ran").count == 6)
             let report = try await run(workspace, Self.mended, "--output", "json")
             #expect(try report.report().counts == Report.Counts(succeeded: 4, total: 4))
+        }
+    }
+
+    @Test func `the plan of a run that goes on is what it does`() async throws {
+        try await Workspace.run { workspace in
+            let file = Self.graph(
+                "echo b >> ran; exit 3",
+                "  mail: { run: 'echo mail >> ran', dependencies: { b: finished } }"
+            )
+            #expect(try await run(workspace, file).end == .exit(1))
+            let plan = try await run(workspace, file, "--dry-run")
+            #expect(
+                plan.output == """
+                    a: stays
+                    b: runs, because it failed
+                    c: runs, because it was skipped
+                    side: stays
+                    mail: stays
+
+                    """
+            )
+            #expect(try await run(workspace, file).end == .exit(1))
+            let ran = workspace.lines(of: "ran").sorted()
+            #expect(ran == ["a", "b", "b", "mail", "side"])
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// `operon top` on a terminal.
@@ -43,6 +44,25 @@ import Testing
             let ended = try await top.end()
             #expect(ended.end == .exit(0))
             // The screen of the shell is back, with a cursor.
+            #expect(ended.output.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
+        }
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGQUIT, 0])
+    func `it ends while the coordinator does not answer`(signal: Int32) async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let top = try workspace.start(
+                "operon",
+                ["top", "--coordinator", up.address, "--interval", "100ms"],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await top.says("0 of 2 slots busy")
+            up.program.signal(SIGSTOP)
+            defer { up.program.signal(SIGCONT) }
+            if signal == 0 { try top.type("q") } else { top.signal(signal) }
+            let ended = try await top.end(within: .seconds(30))
+            #expect(ended.end == .exit(signal == SIGTERM || signal == SIGQUIT ? 143 : 0))
             #expect(ended.output.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
         }
     }

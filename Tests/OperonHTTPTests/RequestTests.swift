@@ -74,6 +74,10 @@ import Testing
                 expectProblem(try await served.raw("GET", path), 400, "kind")
             }
             expectProblem(try await served.raw("GET", "/v1/events?graph="), 400, "graph")
+            for outcomes in ["nosuch", "failed,", ""] {
+                let path = "/v1/events?outcome=" + outcomes
+                expectProblem(try await served.raw("GET", path), 400, "outcome")
+            }
             for (query, word) in [
                 ("tail=-1", "tail"), ("since=yesterday", "since"), ("attempt=x", "attempt"),
                 ("follow=maybe", "follow"),

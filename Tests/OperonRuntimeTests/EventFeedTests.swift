@@ -101,6 +101,37 @@ import Testing
         }
     }
 
+    @Test func `a reader of outcomes gets these, and what tells none`() async throws {
+        try await ManualCluster.run(InMemoryStore(reign: Reign(rawValue: 5))) { cluster in
+            var graph = Self.pair
+            graph.operations[0].work = .external(input: .empty)
+            graph.operations[1].work = .external(input: .empty)
+            graph.operations[1].dependencies = []
+            let names = graph.operations.map(\.name)
+            let id = try await cluster.client.submit(Submission(graph: graph)).id
+            let query = EventQuery(
+                after: 0,
+                graph: "\(id)",
+                kinds: [.finished, .graphFinished],
+                outcomes: [.failed, .skipped]
+            )
+            let batches = try await cluster.client.events(query)
+            for (name, end) in zip(
+                names,
+                [Completion.succeeded(.empty), .failed(.exit(code: 3))]
+            ) {
+                _ = try await cluster.client.complete(
+                    OperationSelector(graph: "\(id)", operation: name),
+                    attempt: nil,
+                    with: end
+                )
+            }
+            let seen = Self.shared(try await Self.items(batches, 2))
+            #expect(seen.map(\.view.kind.known) == [.finished, .graphFinished])
+            #expect(seen.map(\.view.operation?.name) == [names[1], nil])
+        }
+    }
+
     @Test func `a step with more events than memory may hold is read from the store`() async throws
     {
         var configuration = Scheduler.Configuration()

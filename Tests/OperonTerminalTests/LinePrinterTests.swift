@@ -266,49 +266,32 @@ import Testing
         #expect(try output.screen().filter { $0.hasPrefix("failed x") }.count == 19)
     }
 
-    @Test func `news of the coordinator are told once, whatever numbers it sends`() async throws {
+    @Test func `what went wrong is told above counts that come from elsewhere`() async throws {
         let output = ScreenOutput(columns: 80)
         let display = ProgressDisplay(
             printer: LinePrinter(output: output, style: unicode),
             startedAt: at(0)
         )
         let group = await display.addGroup(name: "g")
-        let wall = WallTime(nanosecondsSince1970: 0)
-        func news(_ number: UInt64, _ name: String, _ outcome: OutcomeKind?) -> ProgressNewsView {
-            var news = ProgressNewsView(name: name, outcome: outcome, detail: "x\u{1B}[2J")
-            news.number = number
-            return news
-        }
-        var view = GraphProgressView(
-            graph: GraphView(
-                id: 1,
-                name: "g",
-                status: .running,
-                isOpen: false,
-                submittedAt: TimeText(wall),
-                counts: StateCounts()
-            ),
-            repeated: []
+        let next = NextAttempt(number: 4, of: 2, pause: nil, why: "x\u{1B}[2J\ny")
+        await display.retried("a", next, in: group, at: at(1))
+        await display.tell(
+            [
+                Move("b", from: .executing, to: .failed, work: 0, detail: "x"),
+                Move("c", from: .pending, to: .skipped, work: 0, detail: ""),
+                Move("d", from: .pending, to: .skipped, work: 0, detail: ""),
+            ],
+            at: at(2)
         )
-        var retried = news(1, "a", nil)
-        retried.next = NextAttemptView(number: 2, of: 0, at: TimeText(wall + .seconds(4)))
-        var failed = news(2, "b", .failed)
-        failed.seconds = .nan
-        var skipped = news(4, "c", .skipped)
-        skipped.count = -7
-        view.news = [retried, failed]
-        await display.counted(view, in: group, at: at(1), wall)
-        view.news = [retried, failed, skipped]
-        await display.counted(view, in: group, at: at(2), wall)
         #expect(
             try output.screen().dropLast() == [
-                "retry a: attempt 2 of 2 in 4.0s: x", "failed b: x",
-                "skipped c: because of “x”",
+                "retry a: attempt 4 of 4: x\\u{a}y", "failed b: x", "skipped 2 operations",
             ]
         )
-        view.news = (5..<60).map { news($0, "f\($0)", .failed) }
-        await display.counted(view, in: group, at: at(3), wall)
+        let many = (0..<50).map { Move("f\($0)", from: .pending, to: .failed, work: 0) }
+        await display.tell(many, at: at(3))
         #expect(try output.screen().filter { $0.hasPrefix("failed f") }.count == 19)
+        #expect(await display.progress.groups[group].total == 0)
     }
 
     @Test func `after the last line nothing is drawn, whoever still tells the time`() async throws {

@@ -129,10 +129,10 @@ import Testing
         _ = screen.pressed(.pageDown, Self.size)
         let short = TopScreen.Row.operation(graph: 3, name: "short")
         #expect(screen.pressed(.character("e"), Self.size) == .explain(short))
-        // A newer graph moves everything down.
+        // What was chosen has ended: the last row is nearest to its place.
         screen.show(Self.snapshot([Self.graph(5, "new"), Self.graph(3, "wordcount")]))
-        #expect(screen.pressed(.enter, Self.size) == .open(5))
-        _ = screen.pressed(.down, Self.size)
+        #expect(screen.pressed(.enter, Self.size) == .open(3))
+        // A newer graph moves everything down.
         screen.show(
             Self.snapshot([Self.graph(6, "n"), Self.graph(5, "new"), Self.graph(3, "w")])
         )
@@ -188,6 +188,31 @@ import Testing
         snapshot.cluster.broker = "away\u{1B}[2J\nreally"
         screen.show(snapshot)
         #expect(screen.lines(Self.size).allSatisfy { !$0.contains("\u{1B}") })
+    }
+
+    @Test func `what was chosen stays chosen on each page, or what is in its place`() {
+        var screen = TopScreen(.plain)
+        screen.show(Self.snapshot([Self.graph(1, "a"), Self.graph(2, "b"), Self.graph(3, "c")]))
+        #expect(screen.pressed(.down, Self.size) == nil)
+        #expect(screen.pressed(.enter, Self.size) == .open(2))
+        screen.show(title: "Graph 2", ["text"])
+        #expect(screen.pressed(.escape, Self.size) == nil)
+        #expect(screen.pressed(.enter, Self.size) == .open(2))
+        screen.show(Self.snapshot([Self.graph(1, "a"), Self.graph(3, "c")]))
+        #expect(screen.pressed(.enter, Self.size) == .open(3))
+        screen.show(Self.snapshot([]))
+        #expect(screen.pressed(.enter, Self.size) == nil)
+    }
+
+    @Test func `a page whose graph was dropped is left`() {
+        var screen = TopScreen(.plain)
+        screen.show(Self.snapshot([Self.graph(1, "a")]))
+        screen.show([], of: 1)
+        screen.close(2, "another")
+        #expect(screen.openGraph == 1)
+        screen.close(1, "It was dropped.")
+        #expect(screen.openGraph == nil)
+        #expect(screen.lines(Self.size).last == "It was dropped.")
     }
 
     @Test func `a missed update is said until the next one comes`() {

@@ -71,6 +71,13 @@ extension CoordinatorService {
             throw ClientError(.invalid, "Name the operations that shall run again.")
         }
         try mayContinue(graph)
+        if let lost = catalog.withoutOriginal(in: graph, scheduler) {
+            throw ClientError(
+                .conflict,
+                "“\(lost.name)” ran in graph \(lost.of), which was dropped, and nobody knows any "
+                    + "more what it did: submit the file of the graph again."
+            )
+        }
         let (settings, failFast) = scheduler.settings(of: graph)
         var description = settings
         description.operations = catalog.previous(of: graph, scheduler).map(\.description)

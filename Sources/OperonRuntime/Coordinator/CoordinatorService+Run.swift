@@ -234,20 +234,57 @@ extension GraphCatalog {
             dependencies.append(dependency)
         }
         for dependency in current where conditions[dependency.operation] != nil {
-            let other = dependency.operation
-            var added = DependencyDescription(name(of: other).name, dependency.condition)
-            if other.graph != id.graph {
-                added.name = "\(other.graph)/\(added.name)"
-                added.resolvedID = other
+            let added = described(dependency, of: id, scheduler)
+            if let place = dependencies.firstIndex(where: { $0.name == added.name }) {
+                // Of an operation that stayed, one name stands for two operations. The same one
+                // added what this depends on, if it is there already.
+                if added.resolvedID != nil { dependencies[place] = added }
             } else {
-                // What a running operation added is added again.
-                guard self[other.graph].parent(of: other.index) == nil else { continue }
-                added.resolvedID = original(of: other, scheduler)
+                dependencies.append(added)
             }
-            dependencies.append(added)
         }
         description.dependencies = dependencies
         return description
+    }
+
+    /// A dependency that was added after the submission.
+    private func described(
+        _ dependency: Dependency,
+        of id: OperationID,
+        _ scheduler: Scheduler
+    ) -> DependencyDescription {
+        var other = dependency.operation
+        guard other.graph == id.graph else {
+            let name = "\(other.graph)/\(name(of: other).name)"
+            var added = DependencyDescription(name, dependency.condition)
+            added.resolvedID = other
+            return added
+        }
+        // What a running operation added is added again: by it, or as an element of its group.
+        while let parent = self[other.graph].parent(of: other.index) {
+            let group = self[other.graph].group(ofElementsAddedBy: parent)
+            // The group itself depends on its elements.
+            let place = group.flatMap { $0 == id.index ? nil : $0 } ?? parent
+            other = OperationID(graph: other.graph, index: place)
+        }
+        var added = DependencyDescription(name(of: other).name, dependency.condition)
+        added.resolvedID = original(of: other, scheduler)
+        return added
+    }
+
+    /// An operation that stayed in an edit, of which nothing is known any more: the graph in which
+    /// it ran was dropped.
+    func withoutOriginal(in graph: GraphID, _ scheduler: Scheduler) -> (name: String, of: GraphID)?
+    {
+        let operations = self[graph].operations
+        for index in 0..<operations.count {
+            let operation = operations[index]
+            guard let original = Continuation.original(of: operation),
+                !contains(original.graph) || !scheduler.isKept(original)
+            else { continue }
+            return (operation.name, original.graph)
+        }
+        return nil
     }
 
     /// Whether a graph is that of a run with this source.
@@ -289,10 +326,13 @@ extension CoordinatorService.Restored {
     /// What a run of this graph would do; `nil`: nothing has run yet.
     package func continuation(
         of graph: GraphDescription,
+        failFast: Bool,
         _ scheduler: Scheduler
-    ) -> Continuation? {
+    ) throws(ClientError) -> Continuation? {
         let graphs = catalog.keptGraphs.reversed()
         guard !graphs.isEmpty else { return nil }
+        let (id, isThere) = try runGraph(graph, failFast: failFast)
+        if isThere { return Continuation(resuming: id, of: graph, scheduler) }
         // Looking names up makes tables.
         var catalog = catalog
         return catalog.continuation(of: Array(graphs), in: graph, scheduler)

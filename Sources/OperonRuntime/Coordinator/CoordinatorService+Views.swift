@@ -119,6 +119,10 @@ extension CoordinatorService {
         for graph in catalog.keptGraphs.reversed() {
             if let after = query.after, graph.rawValue >= after { continue }
             if let name = query.name, catalog.name(of: graph) != name { continue }
+            // A view takes time, and most graphs have finished.
+            if let status = query.status, !status.isFinished, scheduler.isFinished(graph) {
+                continue
+            }
             let view = view(of: graph)
             // Everything that has ended is finished, however it ended.
             let ended: GraphStatus = view.status.isFinished ? .finished : view.status

@@ -432,7 +432,6 @@ package actor CoordinatorService {
     private func finishNotices(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !notices.isEmpty else { return }
         observer(notices, now)
-        noteForProgress(notices, at: now)
         let isLogged = logger.logLevel <= .info
         // Taken out for the loop, so that each change is one in place and nothing is copied each
         // time.

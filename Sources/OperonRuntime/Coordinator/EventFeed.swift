@@ -186,14 +186,24 @@ struct EventFilter: Sendable {
     let graph: GraphID?
     /// A bit for each kind; 0: every kind.
     private let kinds: UInt32
+    /// A bit for each outcome; 0: every one.
+    private let outcomes: UInt8
 
-    init(graph: GraphID?, kinds: Set<ClusterEvent.Kind>) {
+    init(
+        graph: GraphID?,
+        kinds: Set<ClusterEvent.Kind>,
+        outcomes: Set<OutcomeKind> = []
+    ) {
         self.graph = graph
         self.kinds = kinds.reduce(0) { $0 | 1 << $1.rawValue }
+        self.outcomes = outcomes.reduce(0) { $0 | 1 << $1.rawValue }
     }
 
     func matches(_ event: borrowing ClusterEvent) -> Bool {
         if let graph, event.graph != graph { return false }
+        if outcomes != 0, let outcome = event.outcome, outcomes & 1 << outcome.rawValue == 0 {
+            return false
+        }
         return kinds == 0 || kinds & 1 << event.kind.rawValue != 0
     }
 }

@@ -447,7 +447,11 @@ package struct LocalCoordinator: CoordinatorClient {
             let reader = EventReader(
                 service: service,
                 store: store,
-                filter: EventFilter(graph: only, kinds: query.kinds),
+                filter: EventFilter(
+                    graph: only,
+                    kinds: query.kinds,
+                    outcomes: query.outcomes
+                ),
                 after: start
             )
             return AsyncThrowingStream { try await reader.next() }

@@ -1,4 +1,3 @@
-import DequeModule
 import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
@@ -22,9 +21,6 @@ final class ProgressFeed: Sendable {
         var readers: [UInt64: ProgressUpdates.Continuation] = [:]
         var nextReader: UInt64 = 0
         var latest: SharedProgress?
-        /// The latest, the newest last.
-        var news = Deque<ProgressNewsView>()
-        var newsCount: UInt64 = 0
         var isOver = false
         var task: Task<Void, Never>?
     }
@@ -57,22 +53,6 @@ final class ProgressFeed: Sendable {
         guard let reader else { return nil }
         continuation.onTermination = { [weak self] _ in self?.leave(reader) }
         return updates
-    }
-
-    /// What went wrong since somebody began to watch; `nil`: nothing.
-    var news: [ProgressNewsView]? {
-        state.withLockedValue { $0.news.isEmpty ? nil : Array($0.news) }
-    }
-
-    /// Keeps news for the next progress.
-    func note(_ news: ProgressNewsView) {
-        state.withLockedValue { state in
-            state.newsCount += 1
-            var news = news
-            news.number = state.newsCount
-            if state.news.count == GraphProgressView.newsMax { state.news.removeFirst() }
-            state.news.append(news)
-        }
     }
 
     private func leave(_ reader: UInt64) {

@@ -210,9 +210,23 @@ package enum OwnProcess {
         while true { pause() }
     }
 
+    /// One line of text that may come from elsewhere, without what a terminal would act on.
+    package static func line(_ text: String) -> String {
+        var line = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar.value {
+            case 0x00..<0x20, 0x7F..<0xA0: line.append(" ")
+            default: line.append(scalar)
+            }
+        }
+        return String(line)
+    }
+
     /// Ends this process, including everything its threads are doing; only printed output is kept.
+    ///
+    /// - Parameter message: Why it failed.
     package static func end(failed message: String? = nil) -> Never {
-        if let message { _ = write(Array((message + "\n").utf8), to: STDERR_FILENO) }
+        if let message { _ = write(Array((line(message) + "\n").utf8), to: STDERR_FILENO) }
         fflush(nil)
         _exit(message == nil ? EXIT_SUCCESS : EXIT_FAILURE)
     }

@@ -13,6 +13,8 @@ package final class TerminalInput: Sendable {
         guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
         before = settings
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        // Ctrl-S would stop the screen.
+        settings.c_iflag &= ~tcflag_t(IXON)
         // A program that is stopped, or ends at once, would leave its screen to the shell.
         unsafe withUnsafeMutableBytes(of: &settings.c_cc) { characters in
             unsafe characters[Int(VSUSP)] = 0

@@ -36,10 +36,13 @@ struct Following: Sendable {
     }
 
     /// The same with all events at once that have come by now.
+    ///
+    /// - Parameter outcomes: see `EventQuery`.
     func run(
         after first: UInt64? = nil,
         graph: String?,
         kinds: Set<ClusterEvent.Kind> = [],
+        outcomes: Set<OutcomeKind> = [],
         subscribed: @Sendable () async throws -> Bool = { false },
         batches body: @Sendable ([ClientEvent]) async throws -> Bool
     ) async throws {
@@ -48,7 +51,7 @@ struct Following: Sendable {
         if after == nil {
             after = try await session.patiently { try await session.client.status() }.lastEvent
         }
-        let query = EventQuery(after: after, graph: graph, kinds: kinds)
+        let query = EventQuery(after: after, graph: graph, kinds: kinds, outcomes: outcomes)
         let batches = try await session.patiently { try await session.client.events(query) }
         if try await subscribed() { return }
         for try await batch in batches where try await body(batch.compactMap(\.event)) { return }

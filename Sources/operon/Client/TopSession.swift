@@ -8,7 +8,7 @@ import OperonTerminal
 import UnixSignals
 
 /// Draws `operon top` until somebody quits. It asks the coordinator at each interval, so what is
-/// lost on the way is shown at the next one.
+/// lost on the way is shown at the next one; what runs comes by streams.
 struct TopSession {
     private let session: ClientSession
     private let interval: Duration
@@ -17,16 +17,15 @@ struct TopSession {
 
     /// The most unfinished graphs that are listed; more fill no screen.
     private static let graphsMax = 100
-    /// The graphs whose running operations are named: each costs a request.
-    private static let namedGraphsMax = 10
+    /// The graphs whose running operations are named: each has a stream, and a client has eight
+    /// connections.
+    private static let namedGraphsMax = 8
     /// The unfinished operations of a graph in each state that are listed.
     private static let operationsMax = 500
 
     private enum Event: Sendable {
-        case updated(ClusterSnapshot, unfinished: [OperationView]?, of: UInt32?)
-        /// An update failed; the next one may not.
-        case missed(String)
-        case answered(Answer)
+        /// Something new is in the inbox.
+        case changed
         case typed([UInt8])
         /// A signal, or the end of standard input.
         case end(Int32)
@@ -37,6 +36,44 @@ struct TopSession {
         case operations([OperationView], of: UInt32)
         case text(title: String, [String])
         case sentence(String)
+    }
+
+    /// What came since the screen was drawn: of each kind the latest, however slow the terminal is.
+    private struct News: Sendable {
+        var snapshot: ClusterSnapshot?
+        var running: [ClusterSnapshot.Running]?
+        var page: (graph: UInt32, operations: [OperationView])?
+        /// The open graph is not there any more, for this reason.
+        var gone: (graph: UInt32, why: String)?
+        /// An update failed; the next one may not.
+        var missed: String?
+        /// The number of the question, and the answer.
+        var answer: (question: Int, Answer)?
+    }
+
+    private final class Inbox: Sendable {
+        private let events: AsyncStream<Event>.Continuation
+        private let news = NIOLockedValueBox<News?>(nil)
+
+        init(_ events: AsyncStream<Event>.Continuation) { self.events = events }
+
+        func put(_ change: (inout News) -> Void) {
+            let isFirst = news.withLockedValue { news in
+                let isFirst = news == nil
+                var all = news ?? News()
+                change(&all)
+                news = all
+                return isFirst
+            }
+            if isFirst { events.yield(.changed) }
+        }
+
+        func take() -> News {
+            news.withLockedValue { news in
+                defer { news = nil }
+                return news ?? News()
+            }
+        }
     }
 
     init(_ session: ClientSession, interval: Duration) {
@@ -69,9 +106,10 @@ struct TopSession {
     private func follow(_ input: TerminalInput) async -> Int32 {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sigquit, .sigwinch)
         let (events, continuation) = AsyncStream.makeStream(of: Event.self)
+        let inbox = Inbox(continuation)
         let openGraph = NIOLockedValueBox<UInt32?>(nil)
         return await withDiscardingTaskGroup { group in
-            group.addTask { await poll(openGraph, continuation) }
+            group.addTask { await poll(openGraph, inbox) }
             group.addTask {
                 for await piece in input.pieces { continuation.yield(.typed(piece)) }
                 continuation.yield(.end(ExitStatus.success))
@@ -87,31 +125,65 @@ struct TopSession {
             }
             defer { group.cancelAll() }
             var screen = TopScreen(style)
+            var asking = Asking()
+            defer { asking.stop() }
             draw(screen)
             for await event in events {
                 switch event {
                 case .end(let code): return code
-                case .updated(let snapshot, let unfinished, let graph):
-                    screen.show(snapshot)
-                    if let unfinished, let graph, screen.openGraph == graph {
-                        screen.show(unfinished, of: graph)
-                    }
-                case .missed(let why): screen.miss(why)
-                case .answered(.operations(let operations, let graph)):
-                    screen.show(operations, of: graph)
-                case .answered(.text(let title, let lines)): screen.show(title: title, lines)
-                case .answered(.sentence(let sentence)): screen.say(sentence)
+                case .changed: show(inbox.take(), asking.number, on: &screen)
                 case .typed(let bytes):
                     for key in TerminalKey.keys(in: bytes) {
-                        guard let action = screen.pressed(key, size) else { continue }
+                        let action = screen.pressed(key, size)
+                        // Whoever goes back, or asks for something else, wants no answer any more.
+                        if action != nil || key == .escape || key == .left { asking.stop() }
+                        guard let action else { continue }
                         if action == .quit { return ExitStatus.success }
-                        group.addTask { continuation.yield(.answered(await answer(action))) }
+                        screen.say("Asking the coordinator…")
+                        asking.start { number in
+                            let answer = await answer(action)
+                            inbox.put { $0.answer = (number, answer) }
+                        }
                     }
                 }
                 openGraph.withLockedValue { $0 = screen.openGraph }
                 draw(screen)
             }
             return ExitStatus.success
+        }
+    }
+
+    /// The question that somebody waits for: one at a time.
+    private struct Asking {
+        private(set) var number = 0
+        private var task: Task<Void, Never>?
+
+        mutating func stop() {
+            task?.cancel()
+            task = nil
+            number += 1
+        }
+
+        mutating func start(_ ask: @escaping @Sendable (Int) async -> Void) {
+            let number = number
+            task = Task { await ask(number) }
+        }
+    }
+
+    private func show(_ news: News, _ question: Int, on screen: inout TopScreen) {
+        if let snapshot = news.snapshot { screen.show(snapshot) }
+        if let running = news.running { screen.show(running) }
+        if let (graph, operations) = news.page, screen.openGraph == graph {
+            screen.show(operations, of: graph)
+        }
+        if let (graph, why) = news.gone { screen.close(graph, why) }
+        if let missed = news.missed { screen.miss(missed) }
+        guard let (number, answer) = news.answer, number == question else { return }
+        screen.say("")
+        switch answer {
+        case .operations(let operations, let graph): screen.show(operations, of: graph)
+        case .text(let title, let lines): screen.show(title: title, lines)
+        case .sentence(let sentence): screen.say(sentence)
         }
     }
 
@@ -127,25 +199,32 @@ struct TopSession {
 
     /// Asks again when the answer has come and the interval has passed, so that a slow coordinator
     /// is not asked more often than it answers.
-    private func poll(
-        _ openGraph: NIOLockedValueBox<UInt32?>,
-        _ events: AsyncStream<Event>.Continuation
-    ) async {
-        let running = RunningFollower(session.client)
+    private func poll(_ openGraph: NIOLockedValueBox<UInt32?>, _ inbox: Inbox) async {
+        let running = RunningFollower(session.client) { running in
+            inbox.put { $0.running = running }
+        }
         defer { running.stop() }
         while !Task.isCancelled {
             do throws(ClientError) {
-                let graph = openGraph.withLockedValue { $0 }
                 let snapshot = try await snapshot(running)
-                var unfinished: [OperationView]?
-                if let graph { unfinished = try await self.unfinished(in: graph) }
-                events.yield(.updated(snapshot, unfinished: unfinished, of: graph))
+                inbox.put { $0.snapshot = snapshot }
+                if let graph = openGraph.withLockedValue({ $0 }) { try await update(graph, inbox) }
             } catch {
-                events.yield(.missed(error.message))
+                inbox.put { $0.missed = error.message }
             }
             // The screen has a sentence of its own for a lost connection.
             _ = session.news.take()
             try? await Task.sleep(for: interval)
+        }
+    }
+
+    private func update(_ graph: UInt32, _ inbox: Inbox) async throws(ClientError) {
+        do throws(ClientError) {
+            let operations = try await unfinished(in: graph)
+            inbox.put { $0.page = (graph, operations) }
+        } catch {
+            guard error.code == .notFound else { throw error }
+            inbox.put { $0.gone = (graph, error.message) }
         }
     }
 
@@ -235,9 +314,16 @@ private final class RunningFollower: Sendable {
     }
 
     private let client: any CoordinatorClient
+    private let changed: @Sendable ([ClusterSnapshot.Running]) -> Void
     private let state = NIOLockedValueBox(State())
 
-    init(_ client: any CoordinatorClient) { self.client = client }
+    init(
+        _ client: any CoordinatorClient,
+        changed: @escaping @Sendable ([ClusterSnapshot.Running]) -> Void
+    ) {
+        self.client = client
+        self.changed = changed
+    }
 
     var operations: [ClusterSnapshot.Running] {
         state.withLockedValue { state in
@@ -246,7 +332,8 @@ private final class RunningFollower: Sendable {
                     ClusterSnapshot.Running(
                         graph: graph,
                         name: $0.name,
-                        startedAt: $0.startedAt.time
+                        startedAt: $0.startedAt.time,
+                        isExternal: $0.isExternal == true
                     )
                 }
             }
@@ -274,10 +361,14 @@ private final class RunningFollower: Sendable {
             for try await progress in try await client.progress(of: String(graph)) {
                 try Task.checkCancellation()
                 let running = progress.view.running ?? []
-                state.withLockedValue { state in
-                    guard state.tasks[graph] != nil else { return }
+                let isNew = state.withLockedValue { state in
+                    guard state.tasks[graph] != nil, state.running[graph] != running else {
+                        return false
+                    }
                     state.running[graph] = running
+                    return true
                 }
+                if isNew { changed(operations) }
             }
         } catch {
             // The next update says whether the coordinator answers.

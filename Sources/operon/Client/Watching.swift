@@ -62,11 +62,14 @@ struct Watching: Sendable {
         of graph: GraphView,
         _ printer: LinePrinter
     ) async throws -> GraphView {
+        // What goes wrong from here on is told, however late the stream of it opens.
+        let start = try await session.patiently { try await session.client.status() }.lastEvent
         let display = Self.display(of: graph, printer)
         let group = await display.addGroup(name: graph.name)
         let known = GraphProgressView(graph: graph, repeated: [])
         await display.counted(known, in: group, at: SystemClock.now(), SystemClock.wall())
         async let _: Void = display.tick(telling: session.news)
+        async let _: Void = Troubles(session, graph.id, display, in: group).tell(after: start)
         for try await progress in try await session.client.progress(of: String(graph.id)) {
             var view = progress.view
             if !folds { view.repeated = [] }
@@ -317,7 +320,6 @@ actor WatchScreen {
                     from: begin,
                     to: change.new,
                     work: 1,
-                    duration: change.duration,
                     detail: change.detail,
                     repeated: number
                 )

@@ -69,7 +69,10 @@ struct Logs: AsyncParsableCommand {
             OwnProcess.endWhenUnread()
             let code = try await Detaching.run(
                 session.console,
-                saying: { ["To continue: operon logs --follow \(TerminalText.line(target))"] }
+                saying: {
+                    let shown = CommandText.quoted(TerminalText.line(target))
+                    return ["To continue: operon logs --follow \(shown)"]
+                }
             ) {
                 try await Self.print(selector, query, session)
                 return ExitStatus.success

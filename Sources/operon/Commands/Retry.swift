@@ -98,7 +98,7 @@ struct Retry: AsyncParsableCommand {
             return Failure(
                 ExitStatus.usage,
                 "\(shown) succeeded. To run it again, with all that depends on it: "
-                    + "operon retry \(shown) --from"
+                    + "operon retry \(CommandText.quoted(shown)) --from"
             )
         }
         return nil

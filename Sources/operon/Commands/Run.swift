@@ -196,7 +196,13 @@ struct DryRun {
                 if let restored, !restored.isRun {
                     throw Failure(ExitStatus.usage, RunSession.foreignStore(path))
                 }
-                throw Found(continuation: restored?.continuation(of: graph.description, scheduler))
+                throw Found(
+                    continuation: try restored?.continuation(
+                        of: graph.description,
+                        failFast: graph.compiled.failFast,
+                        scheduler
+                    )
+                )
             }
         } catch let found as Found {
             guard let continuation = found.continuation else { return print() }

@@ -425,7 +425,7 @@ struct RunSession {
             if let continuation = plan.continuation {
                 growing.stay(continuation.stayingIndices)
                 let view = continuation.view(of: graph.description)
-                screen.show(ContinuationText(view, screen.style).summary("The file has changed: "))
+                screen.show(ContinuationText(view, screen.style).summary("The graph has changed: "))
             }
             let operations = try await coordinator.takeUp(
                 plan,
