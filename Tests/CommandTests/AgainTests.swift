@@ -151,6 +151,34 @@ import Testing
         }
     }
 
+    @Test func `a dependency on an element of an output is one on all of them`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  hold: { external: true }
+                  list: { run: 'echo "[1]" > $OPERON_OUTPUT' }
+                  e: { forEach: { output: list }, run: 'true' }
+                  done: { run: 'touch done', dependencies: [e] }
+                  z: { run: 'true', dependencies: [hold] }
+
+                """
+            )
+            try await Self.act(up, "submit", file)
+            while !FileManager.default.fileExists(atPath: workspace.path("done")) {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            try await Self.act(up, "dependency", "add", "g/z", "--on", "g/e[1]")
+            try await Self.act(up, "complete", "g/hold", "--yes")
+            try await Self.act(up, "wait", "g")
+            let plan = try await up.operon("retry", "g/list", "--from", "--dry-run")
+            #expect(plan.output.contains("z: runs, because “e” runs\n"), "\(plan.output)")
+        }
+    }
+
     @Test func `a repeated operation runs again as a whole, and under one key once`() async throws {
         try await Workspace.run { workspace in
             let up = try await Up(workspace)

@@ -227,7 +227,11 @@ extension GraphCatalog {
         for var dependency in description.dependencies {
             let own = self[id.graph].number(of: dependency.name)
                 .map { OperationID(graph: id.graph, index: $0) }
-            guard let operation = dependency.resolvedID ?? own,
+            // In a graph that continues another one, it waits for the operation of this graph, and
+            // takes the output of the other.
+            guard
+                let operation = [own, dependency.resolvedID].compactMap(\.self)
+                    .first(where: { conditions[$0] != nil }),
                 let condition = conditions.removeValue(forKey: operation)
             else { continue }
             dependency.condition = condition
@@ -235,11 +239,8 @@ extension GraphCatalog {
         }
         for dependency in current where conditions[dependency.operation] != nil {
             let added = described(dependency, of: id, scheduler)
-            if let place = dependencies.firstIndex(where: { $0.name == added.name }) {
-                // Of an operation that stayed, one name stands for two operations. The same one
-                // added what this depends on, if it is there already.
-                if added.resolvedID != nil { dependencies[place] = added }
-            } else {
+            // What this depends on may have been added by another dependency.
+            if !dependencies.contains(where: { $0.name == added.name }) {
                 dependencies.append(added)
             }
         }
