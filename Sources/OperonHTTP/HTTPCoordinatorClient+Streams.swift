@@ -20,7 +20,11 @@ extension HTTPCoordinatorClient {
     package func events(_ query: EventQuery) async throws(ClientError) -> EventBatches {
         let kinds = query.kinds.map(\.name).sorted().joined(separator: ",")
         let outcomes = query.outcomes.map(\.name).sorted().joined(separator: ",")
-        let reader = StreamReader(self, lastID: query.after.map(String.init)) { lastID in
+        let reader = StreamReader(
+            self,
+            lastID: query.after.map(String.init),
+            isSilent: query.isSilent
+        ) { lastID in
             var ask = Ask(.GET, "events").with("graph", query.graph)
             if !kinds.isEmpty { ask = ask.with("kind", kinds) }
             if !outcomes.isEmpty { ask = ask.with("outcome", outcomes) }
@@ -200,6 +204,7 @@ struct LogPosition: Sendable {
 actor StreamReader {
     private let client: HTTPCoordinatorClient
     private let ask: @Sendable (_ lastID: String?) -> HTTPCoordinatorClient.Ask
+    private let isSilent: Bool
     private var body: HTTPClientResponse.Body.AsyncIterator?
     private var parser = ServerSentEventParser()
     private var events: ArraySlice<ServerSentEvent> = []
@@ -209,10 +214,12 @@ actor StreamReader {
     init(
         _ client: HTTPCoordinatorClient,
         lastID: String?,
+        isSilent: Bool = false,
         _ ask: @escaping @Sendable (_ lastID: String?) -> HTTPCoordinatorClient.Ask
     ) {
         self.client = client
         self.lastID = lastID
+        self.isSilent = isSilent
         self.ask = ask
     }
 
@@ -273,13 +280,13 @@ actor StreamReader {
         body = nil
         var cause = "the connection was cut"
         while true {
-            settings.onLink(.cut(cause))
+            if !isSilent { settings.onLink(.cut(cause)) }
             let share = Double.random(in: 0.5...1, using: &generator)
             try await Task.sleep(for: pause * share)
             pause = min(pause * 2, settings.pauseMax)
             do throws(ClientError) {
                 try await open()
-                settings.onLink(.restored)
+                if !isSilent { settings.onLink(.restored) }
                 return
             } catch {
                 cause = error.message

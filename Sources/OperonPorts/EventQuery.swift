@@ -11,6 +11,8 @@ package struct EventQuery: Hashable, Sendable {
     package var kinds: Set<ClusterEvent.Kind> = []
     /// Of the events that tell an outcome, only those with one of these; empty: with any.
     package var outcomes: Set<OutcomeKind> = []
+    /// Whether nobody is told of cuts of the stream, because another stream of the reader tells it.
+    package var isSilent = false
 
     package init(
         after: UInt64? = nil,

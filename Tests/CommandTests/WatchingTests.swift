@@ -9,18 +9,18 @@ import Testing
         await server.tap.calls.map(\.name)
     }
 
-    @Test func `on a terminal, counts are all that is asked for until the graph has ended`()
-        async throws
+    @Test func `on a terminal, counts and what goes wrong are all that is asked for`() async throws
     {
         try await LiveServer.run(holdsAll: true) { server in
             try await server.submitWordcount()
             try await server.join("worker", slots: 1)
             let watch = try server.start("watch 0", streams: .terminal(columns: 80, rows: 24))
             await server.tap.waitForCalls("progress", 1)
-            // The coordinator goes away, and comes back.
-            await server.tap.waitForWatchers(1)
+            // The coordinator goes away, and comes back: one stream of counts, and one of events.
+            await server.tap.waitForWatchers(2)
             await server.tap.endStreams()
             await server.tap.waitForCalls("progress", 2)
+            await server.tap.waitForCalls("events", 2)
             for name in ["split", "count-b", "count-a"] {
                 try await server.finish("0/\(name)", name == "count-a" ? .exit(code: 2) : nil)
             }
@@ -32,7 +32,11 @@ import Testing
             #expect(lines.contains { $0.contains("failed 0/count-a: exit code 2") }, "\(lines)")
             #expect(lines.contains("Reconnected to the coordinator."), "\(lines)")
             let calls = await Self.names(server)
-            #expect(!calls.contains("events"))
+            // What goes wrong is told across the cut, and its details alone are asked for.
+            #expect(lines.contains { $0.hasPrefix("failed count-a") }, "\(lines)")
+            #expect(lines.contains("skipped merge: because of “count-a”"), "\(lines)")
+            #expect(calls.count { $0 == "operation" } == 2, "\(calls)")
+            #expect(lines.count { $0 == "Reconnected to the coordinator." } == 1, "\(lines)")
             // The operations that have failed.
             #expect(calls.count { $0 == "operations" } == 1)
         }
@@ -48,7 +52,8 @@ import Testing
                 "watch 0 --elements",
                 streams: .terminal(columns: 80, rows: 24)
             )
-            await server.tap.waitForWatchers(2)
+            // Each has two streams.
+            await server.tap.waitForWatchers(4)
             try await server.finish("0/r[a]")
             try await server.finish("0/r[b]", .exit(code: 1))
             try await server.finish("0/r[c]")

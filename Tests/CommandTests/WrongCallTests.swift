@@ -193,8 +193,8 @@ import Testing
                     #expect(
                         said == """
                             Cannot connect to http://127.0.0.1:1: no coordinator answers. Start \
-                            one with “operon up” or “operon coordinator”, or give its address with \
-                            --coordinator.
+                            one with “operon up” or “operon coordinator”, or give the address of \
+                            another one.
 
                             """,
                         "\(line)"

@@ -65,6 +65,8 @@ import Testing
             }
             let block = try await remote.queue.addLocal { _ in 7 }
             #expect(try await block.value == 7)
+            // The value may come before the answer that it was taken.
+            await remote.tap.waitForAnswers("complete", 3)
             #expect(await remote.tap.calls.count { $0.name == "complete" } == 3)
             let completions = await remote.tap.completions.map(\.completion)
             #expect(completions == [.succeeded(Payload(bytes: Array("7".utf8)))])

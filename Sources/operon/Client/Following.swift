@@ -37,12 +37,15 @@ struct Following: Sendable {
 
     /// The same with all events at once that have come by now.
     ///
-    /// - Parameter outcomes: see `EventQuery`.
+    /// - Parameters:
+    ///   - outcomes: see `EventQuery`.
+    ///   - isSilent: the same.
     func run(
         after first: UInt64? = nil,
         graph: String?,
         kinds: Set<ClusterEvent.Kind> = [],
         outcomes: Set<OutcomeKind> = [],
+        isSilent: Bool = false,
         subscribed: @Sendable () async throws -> Bool = { false },
         batches body: @Sendable ([ClientEvent]) async throws -> Bool
     ) async throws {
@@ -51,8 +54,10 @@ struct Following: Sendable {
         if after == nil {
             after = try await session.patiently { try await session.client.status() }.lastEvent
         }
-        let query = EventQuery(after: after, graph: graph, kinds: kinds, outcomes: outcomes)
-        let batches = try await session.patiently { try await session.client.events(query) }
+        var query = EventQuery(after: after, graph: graph, kinds: kinds, outcomes: outcomes)
+        query.isSilent = isSilent
+        let asked = query
+        let batches = try await session.patiently { try await session.client.events(asked) }
         if try await subscribed() { return }
         for try await batch in batches where try await body(batch.compactMap(\.event)) { return }
         try Task.checkCancellation()

@@ -13,6 +13,8 @@ struct Troubles: Sendable {
     private let display: ProgressDisplay
     private let group: Int
     private let asks = NIOLockedValueBox(0)
+    /// Opened when the end of the graph was read, after everything that went wrong before it.
+    private let isOver = Latch()
 
     /// The most operations whose details are asked for.
     private static let asksMax = 150
@@ -33,11 +35,14 @@ struct Troubles: Sendable {
         try? await Following(session).run(
             after: first,
             graph: String(graph),
-            kinds: [.finished, .rangeFinished, .retry],
-            outcomes: [.failed, .skipped]
+            kinds: [.finished, .rangeFinished, .retry, .graphFinished],
+            outcomes: [.failed, .skipped],
+            isSilent: true
         ) { batch in
             var skipped: [(operation: OperationName, count: UInt32)] = []
+            var hasEnded = false
             for case .event(let event) in batch {
+                if event.kind.known == .graphFinished { hasEnded = true }
                 guard let operation = event.operation else { continue }
                 switch event.outcome {
                 case .failed: await tellFailure(of: operation, event.error?.message ?? "")
@@ -47,9 +52,15 @@ struct Troubles: Sendable {
                 }
             }
             await tell(skipped)
+            if hasEnded { isOver.open() }
             return false
         }
+        isOver.open()
     }
+
+    /// Returns when everything is told that went wrong before the end of the graph, or when that
+    /// takes too long: the summary names it as well.
+    func waitForEnd() async { await isOver.wait(within: .seconds(2)) }
 
     private func detail(of operation: OperationName) async -> OperationDetail? {
         let mayAsk = asks.withLockedValue { asks in

@@ -69,7 +69,8 @@ struct Watching: Sendable {
         let known = GraphProgressView(graph: graph, repeated: [])
         await display.counted(known, in: group, at: SystemClock.now(), SystemClock.wall())
         async let _: Void = display.tick(telling: session.news)
-        async let _: Void = Troubles(session, graph.id, display, in: group).tell(after: start)
+        let troubles = Troubles(session, graph.id, display, in: group)
+        async let _: Void = troubles.tell(after: start)
         for try await progress in try await session.client.progress(of: String(graph.id)) {
             var view = progress.view
             if !folds { view.repeated = [] }
@@ -79,6 +80,8 @@ struct Watching: Sendable {
             let id = String(graph.id)
             let ended = try await session.patiently { try await session.client.graph(id) }
             guard ended.status.isFinished else { continue }
+            // Of a graph that had ended before, no end comes.
+            if !graph.status.isFinished { await troubles.waitForEnd() }
             await finish(display)
             return ended
         }
