@@ -228,10 +228,16 @@ private struct LogFiles {
         let isWhole = end.log.missing == 0
         // What is kept does not cover the gaps.
         if end.hasGaps, !isWhole { failed(Self.slowDisk) }
-        guard !end.log.isEmpty, isWhole || streamed < end.log.count else { return }
-        guard let name = name(operation, attempt) else { return }
+        guard !end.log.isEmpty, let name = name(operation, attempt) else { return }
         do throws(LogFolder.Failure) {
-            try folder.replace(name, with: end.log.text)
+            let position = UInt64(streamed)
+            if !isWhole, !end.hasGaps, position >= end.log.tailOffset {
+                // The last pieces came with the result alone.
+                let rest = end.log.tail.dropFirst(Int(position - end.log.tailOffset))
+                if !rest.isEmpty { try folder.append(Array(rest), to: name) }
+            } else if isWhole || !end.hasGaps || streamed < end.log.count {
+                try folder.replace(name, with: end.log.text)
+            }
         } catch {
             failed(error.message)
         }
