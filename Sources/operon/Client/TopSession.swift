@@ -138,9 +138,12 @@ struct TopSession {
                         // Whoever goes back, or asks for something else, wants no answer any more.
                         if action != nil || key == .escape || key == .left { asking.stop() }
                         guard let action else { continue }
-                        if action == .quit { return ExitStatus.success }
+                        if action == .quit {
+                            await asking.waitForEffect()
+                            return ExitStatus.success
+                        }
                         screen.say("Asking the coordinator…")
-                        asking.start { number in
+                        asking.start(action) { number in
                             let answer = await answer(action)
                             inbox.put { $0.answer = (number, answer) }
                         }
@@ -153,10 +156,13 @@ struct TopSession {
         }
     }
 
-    /// The question that somebody waits for: one at a time.
+    /// The question that somebody waits for: one at a time. What changes something is carried out,
+    /// whatever is asked after it.
     private struct Asking {
         private(set) var number = 0
         private var task: Task<Void, Never>?
+        /// Opened when the last change was answered.
+        private var effect: Latch?
 
         mutating func stop() {
             task?.cancel()
@@ -164,10 +170,26 @@ struct TopSession {
             number += 1
         }
 
-        mutating func start(_ ask: @escaping @Sendable (Int) async -> Void) {
+        mutating func start(
+            _ action: TopScreen.Action,
+            _ ask: @escaping @Sendable (Int) async -> Void
+        ) {
             let number = number
-            task = Task { await ask(number) }
+            guard case .cancel = action else {
+                task = Task { await ask(number) }
+                return
+            }
+            let answered = Latch()
+            effect = answered
+            Task {
+                await ask(number)
+                answered.open()
+            }
         }
+
+        /// Whoever quits does not lose the change before it; who does not answer by then does not
+        /// keep the terminal.
+        func waitForEffect() async { await effect?.wait(within: .seconds(2)) }
     }
 
     private func show(_ news: News, _ question: Int, on screen: inout TopScreen) {

@@ -158,6 +158,8 @@ private struct LogFiles {
     private var attempts: [OperationID: [AttemptID]] = [:]
     /// The file sizes of running attempts, in bytes. Never iterated.
     private var sizes: [AttemptID: Int] = [:]
+    /// Running attempts of which a piece did not come, or came without its place. Never iterated.
+    private var broken: Set<AttemptID> = []
     /// Attempts whose file is final: it already contains any piece that arrives later.
     private var completed: Set<AttemptID> = []
     private let say: @Sendable (String) -> Void
@@ -208,6 +210,7 @@ private struct LogFiles {
         let attempt = chunk.held.attempt
         guard !completed.contains(attempt), let name = name(chunk.held.operation, attempt)
         else { return }
+        if chunk.position != UInt64(sizes[attempt] ?? 0) { broken.insert(attempt) }
         do throws(LogFolder.Failure) {
             if let size = sizes[attempt] {
                 try folder.append(chunk.bytes, to: name)
@@ -226,16 +229,18 @@ private struct LogFiles {
         completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
         let isWhole = end.log.missing == 0
+        // Otherwise the bytes in the file are the first ones of the attempt, without a gap.
+        let isBroken = broken.remove(attempt) != nil || end.hasGaps
         // What is kept does not cover the gaps.
         if end.hasGaps, !isWhole { failed(Self.slowDisk) }
         guard !end.log.isEmpty, let name = name(operation, attempt) else { return }
         do throws(LogFolder.Failure) {
             let position = UInt64(streamed)
-            if !isWhole, !end.hasGaps, position >= end.log.tailOffset {
+            if !isWhole, !isBroken, position >= end.log.tailOffset {
                 // The last pieces came with the result alone.
                 let rest = end.log.tail.dropFirst(Int(position - end.log.tailOffset))
                 if !rest.isEmpty { try folder.append(Array(rest), to: name) }
-            } else if isWhole || !end.hasGaps || streamed < end.log.count {
+            } else if isWhole || !isBroken || streamed < end.log.count {
                 try folder.replace(name, with: end.log.text)
             }
         } catch {
@@ -246,6 +251,7 @@ private struct LogFiles {
     private mutating func left(_ operation: OperationID, _ attempt: AttemptID) {
         completed.insert(attempt)
         sizes[attempt] = nil
+        broken.remove(attempt)
         failed(Self.slowDisk)
     }
 }
