@@ -189,6 +189,7 @@ package struct Continuation: Hashable, Sendable {
     private struct Dependency: Hashable {
         let name: String
         let condition: DependencyCondition
+        let takesElements: Bool
         /// The operation of another graph.
         let other: OperationID?
     }
@@ -202,6 +203,7 @@ package struct Continuation: Hashable, Sendable {
                 Dependency(
                     name: dependency.name,
                     condition: dependency.condition,
+                    takesElements: dependency.takesElements,
                     // After an edit, an operation that stayed is one of another graph.
                     other: isOwn(dependency.name) ? nil : dependency.resolvedID
                 )

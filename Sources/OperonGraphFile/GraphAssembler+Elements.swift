@@ -260,6 +260,7 @@ extension GraphAssembler {
     /// million. Any other condition is one on each element, and so is a dependency of an operation
     /// that cancels its siblings.
     mutating func resolveGroups() throws(Stop) {
+        findExpandedGroups()
         guard !groups.isEmpty else { return }
         let written = sourceMap
         sourceMap = SourceMap()
@@ -293,6 +294,19 @@ extension GraphAssembler {
         }
     }
 
+    /// Finds the groups of elements from outputs in a file that was expanded before: each follows
+    /// the operation that adds its elements.
+    private mutating func findExpandedGroups() {
+        for index in expandedAdding where index + 1 < operations.count {
+            let (adding, group) = (operations[index], operations[index + 1])
+            guard group.work == .nothing, groups[group.name] == nil,
+                adding.name == group.name + RepeatedNames.addingSuffix,
+                let output = adding.dependencies.first?.name
+            else { continue }
+            groups[group.name] = Group(elements: index + 1..<index + 1, output: output)
+        }
+    }
+
     /// Resolves the dependencies of one operation, and returns their positions.
     private mutating func resolveDependencies(
         of index: Int,
@@ -311,6 +325,8 @@ extension GraphAssembler {
         var conditions: [String: DependencyCondition] = [:]
         var newPositions: [Position] = []
         for (dependency, position) in zip(old, positions) {
+            var dependency = dependency
+            if group == nil { nameGroup(in: &dependency) }
             let meant = try names(meantBy: dependency, of: index, in: group, at: position)
             try parameters.count(
                 meant.count * MemoryLayout<DependencyDescription>.stride,
@@ -326,13 +342,28 @@ extension GraphAssembler {
                         "the dependency on \(name.quoted) has two different conditions"
                     )
                 }
-                guard earlier == nil else { continue }
-                new.append(DependencyDescription(name, dependency.condition))
+                guard earlier == nil else {
+                    let place = dependency.takesElements ? new.firstIndex { $0.name == name } : nil
+                    if let place { new[place].takesElements = true }
+                    continue
+                }
+                dependency.name = name
+                new.append(dependency)
                 newPositions.append(position)
             }
         }
         operations[index].dependencies = new
         return newPositions
+    }
+
+    /// Replaces `render[*]` by the group if its elements come from an output, since nobody knows
+    /// them yet.
+    private func nameGroup(in dependency: inout DependencyDescription) {
+        guard let target = Self.group(meantBy: dependency.name), indices[dependency.name] == nil,
+            groups[target]?.output != nil
+        else { return }
+        dependency.name = target
+        dependency.takesElements = true
     }
 
     /// Whether a name has the form `render[*]`.

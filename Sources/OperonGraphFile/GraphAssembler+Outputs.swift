@@ -419,12 +419,16 @@ extension GraphAssembler {
             let output = groups[String(name[..<bracket])]?.output
         else { return false }
         let target = String(name[..<bracket])
+        let all = target + Self.eachSuffix
         try reader.fields.log.report(
             .unsupported,
             at: position,
             name,
             "\(name.quoted) is not known before \(output.quoted) has left its output; depend on"
-                + " \(target.quoted), or repeat this operation for the same output"
+                + " \(target.quoted), or "
+                // An element that is in the file would depend on one element alone.
+                + (name == all ? "" : "on \(all.quoted) for the outputs of all elements, or ")
+                + "repeat this operation for the same output"
         )
         return true
     }

@@ -35,6 +35,8 @@ struct GraphAssembler {
     /// The operations that are repeated for an output, by the index of the operation that adds
     /// their elements.
     var adding: [Int: OutputRepetition] = [:]
+    /// The indices of operations that add elements, in a file that was expanded before.
+    private(set) var expandedAdding: [Int] = []
     private(set) var hasOperations = false
     /// What the submitter gives.
     private let given: [ParameterAssignment]
@@ -270,6 +272,9 @@ struct GraphAssembler {
     mutating func append(_ fields: OperationFields, at position: Position) throws(Stop) {
         guard operations.count < limits.operationsPerGraph else {
             throw tooMany(operations.count + 1, .operationsPerGraph, at: position)
+        }
+        if case .registered(Work.forEachKind, _) = fields.description.work {
+            expandedAdding.append(operations.count)
         }
         operations.append(fields.description)
         keys.append(fields.keys)

@@ -248,7 +248,8 @@ struct GraphWriter {
 
     private mutating func write(_ dependencies: [DependencyDescription]) {
         let items = dependencies.map { dependency in
-            let name = JSONText.string(dependency.name)
+            let elements = dependency.takesElements ? GraphAssembler.eachSuffix : ""
+            let name = JSONText.string(dependency.name + elements)
             guard dependency.condition != .unlessFailed else { return name }
             return "{" + name + ": " + JSONText.string(dependency.condition.name) + "}"
         }

@@ -26,6 +26,8 @@ package struct GraphFileOptions: Hashable, Sendable {
     package var expandedBytesMax: Int?
     /// Whether `forEach` may read files of this machine, if there is a directory.
     package var readsFiles = true
+    /// Whether a trigger submits the graph, whose “set” gives the values; else a command line does.
+    package var isOfTrigger = false
 
     package init(
         replayScale: Double? = nil,

@@ -50,6 +50,7 @@ extension GraphFileCodec: TriggerCodec {
         let bytes = Array(graph.text.utf8)
         var options = GraphFileOptions(limits: limits, directory: graph.directory)
         options.readsFiles = false
+        options.isOfTrigger = true
         options.expandedBytesMax = min(limits.graphFileBytes, (1 << 20) + 16 * bytes.count)
         do throws(Stop) {
             let (event, _) = try JSONReader.value(Array(event.utf8), limits: limits)
@@ -59,7 +60,8 @@ extension GraphFileCodec: TriggerCodec {
                 ParameterAssignment(entry, source: Self.values, directory: graph.directory)
             }
         } catch {
-            throw TriggerValuesError("\(GraphFileError.unfound(error, file: Self.values))")
+            let error = GraphFileError.unfound(error, file: Self.values)
+            throw TriggerValuesError("\(Self.unplaced(error))")
         }
         do throws(GraphFileError) {
             return try GraphFile.read(
@@ -69,6 +71,7 @@ extension GraphFileCodec: TriggerCodec {
                 options: options
             ).graph
         } catch {
+            let error = Self.unplaced(error)
             guard error.problems.allSatisfy({ $0.file == Self.values }) else { throw error }
             throw TriggerValuesError("\(error)")
         }
@@ -76,6 +79,17 @@ extension GraphFileCodec: TriggerCodec {
 
     /// What errors call the place of the values.
     private static let values = "set"
+
+    /// The values are those of a trigger, which was read before: they have no place in a file.
+    private static func unplaced(_ error: GraphFileError) -> GraphFileError {
+        GraphFileError(
+            problems: error.problems.map { problem in
+                var problem = problem
+                if problem.file == values { (problem.line, problem.column) = (0, 0) }
+                return problem
+            }
+        )
+    }
 }
 
 /// A trigger as JSON: every key in one order, and those that have their default left out.

@@ -20,6 +20,8 @@ struct GraphParameters {
     /// The bytes that values have brought into the file so far, elements of lists included.
     private var expandedBytes = 0
     private let expandedBytesMax: Int
+    /// See `GraphFileOptions`.
+    var isOfTrigger = false
 
     /// The parameters that are not lists, as variables of processes.
     private(set) var variables: [String: String] = [:]
@@ -106,8 +108,9 @@ struct GraphParameters {
                 .missingKey,
                 at: entry.keyPosition,
                 name,
-                "parameter \(name.quoted) has no default and needs a value (on the command line: "
-                    + "--set \(name)=VALUE)"
+                "parameter \(name.quoted) has no default and needs a value ("
+                    + (isOfTrigger
+                        ? "in “set” of the trigger)" : "on the command line: --set \(name)=VALUE)")
             )
         }
         guard let value else { return }

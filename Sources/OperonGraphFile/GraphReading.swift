@@ -25,6 +25,7 @@ struct GraphReading {
             expandedBytesMax: options.expandedBytesMax ?? options.limits.graphFileBytes
         )
         assembler.readsFiles = options.readsFiles
+        assembler.parameters.isOfTrigger = options.isOfTrigger
     }
 
     /// Returns the graph, or throws everything that is wrong.

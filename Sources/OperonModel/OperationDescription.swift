@@ -117,6 +117,9 @@ public struct DependencyDescription: Hashable, Sendable, Codable {
     /// The operation of another graph that the name meant at submission: a later graph may have the
     /// same name. `nil`: an operation of the same graph.
     package var resolvedID: OperationID?
+    /// Whether the dependent takes the outputs of the group's elements. They are added while the
+    /// graph runs, so no description can name them.
+    package var takesElements = false
 
     /// Creates a dependency on the operation of this name.
     public init(_ name: String, _ condition: DependencyCondition = .unlessFailed) {

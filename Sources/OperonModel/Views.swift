@@ -12,13 +12,21 @@ package enum GraphStatus: String, Hashable, Sendable, Codable, CaseIterable {
     case cancelling
     /// Every operation has its outcome, and the graph is open for more.
     case idle
-    /// Every operation has its outcome, none failed, and the graph is closed.
+    /// Every operation has its outcome, none failed or was cancelled, and the graph is closed.
     case finished
     /// Every operation has its outcome, at least one failed, and the graph is closed.
     case failed
+    /// Every operation has its outcome, none failed, at least one was cancelled, and the graph is
+    /// closed.
+    case cancelled
 
     /// Whether nothing of the graph will run, unless somebody retries it.
-    package var isFinished: Bool { self == .finished || self == .failed }
+    package var isFinished: Bool {
+        switch self {
+        case .running, .suspended, .cancelling, .idle: false
+        case .finished, .failed, .cancelled: true
+        }
+    }
 }
 
 /// Numbers of operations by state, and of finished operations by outcome.
@@ -422,8 +430,10 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var epoch: UInt32
     package var startedAt: TimeText
     package var now: TimeText
-    /// `ok`, or a sentence that says what is wrong.
+    /// `ok`, or a sentence that says what is wrong; `none` if all workers are in the coordinator's
+    /// process.
     package var broker: String
+    /// `ok`, or a sentence that says what is wrong.
     package var store: String
     package var workers: Int
     package var slots: Int
@@ -439,6 +449,9 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var moreDemands: Int?
     /// The number of the last event; 0: there was none; `nil`: the answer does not include it.
     package var lastEvent: UInt64?
+
+    /// `broker` of a coordinator that needs none.
+    package static let noBroker = "none"
 
     package init(
         version: String,

@@ -45,9 +45,14 @@ package protocol CoordinatorTransport: Sendable {
 
     /// Sends everything accepted so far, closes the connection and ends `run()` and `events`.
     func close() async
+
+    /// Whether all workers are in this process, so that there is no broker.
+    var isWithinProcess: Bool { get }
 }
 
 extension CoordinatorTransport {
+    package var isWithinProcess: Bool { false }
+
     /// For transports that never queue messages.
     package func sendBulk(_ body: [UInt8], to address: WorkerAddress) async {
         await send(body, to: address, priority: 0)

@@ -257,11 +257,12 @@ package struct TopScreen: Sendable {
         ] where first.count + 2 + more.count <= width {
             first += "; " + more
         }
-        for (what, state) in [("broker", cluster.broker), ("store", cluster.store)]
-        where state != "ok" {
-            first = "\(what): \(state)"
+        let well = ["ok", ClusterView.noBroker]
+        let troubles = [("broker", cluster.broker), ("store", cluster.store)].filter {
+            !well.contains($0.1)
         }
-        let isWell = cluster.broker == "ok" && cluster.store == "ok"
+        if let (what, state) = troubles.last { first = "\(what): \(state)" }
+        let isWell = troubles.isEmpty
         return [style.tinted(fitted(first, width), isWell ? .strong : .bad), ""]
     }
 

@@ -11,7 +11,11 @@ extension ViewText {
             : "\(cluster.workers), \(cluster.busySlots) of \(plural(cluster.slots, "slot")) busy"
         let facts: [(name: String, value: String?)] = [
             ("coordinator", shown("version \(cluster.version), \(age)")),
-            ("broker", health(cluster.broker)),
+            (
+                "broker",
+                cluster.broker == ClusterView.noBroker
+                    ? "none: operations run in the coordinator’s process" : health(cluster.broker)
+            ),
             ("store", health(cluster.store)),
             ("workers", workers),
             ("resources", resources(of: cluster)),

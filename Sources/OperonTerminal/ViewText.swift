@@ -109,7 +109,7 @@ package struct ViewText: Hashable, Sendable {
     func tint(_ status: GraphStatus) -> Tint {
         switch status {
         case .running: .strong
-        case .suspended, .cancelling: .attention
+        case .suspended, .cancelling, .cancelled: .attention
         case .idle, .finished: .faint
         case .failed: .bad
         }

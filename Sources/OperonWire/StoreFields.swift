@@ -37,6 +37,7 @@ enum DependencyField {
     static let name: UInt64 = 1
     static let condition: UInt64 = 2
     static let elsewhere: UInt64 = 3
+    static let takesElements: UInt64 = 4
 }
 
 enum PlaceField {

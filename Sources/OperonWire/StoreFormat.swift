@@ -250,6 +250,7 @@ extension ProtoStoredOperation {
             var stored = ProtoStoredDependency()
             stored.name = dependency.name
             stored.condition = UInt32(dependency.condition.rawValue)
+            stored.takesElements = dependency.takesElements
             if let other = dependency.resolvedID {
                 stored.elsewhere.graph = other.graph.rawValue
                 stored.elsewhere.index = other.index
@@ -297,6 +298,7 @@ extension OperationDescription {
                 let condition = DependencyCondition(rawValue: raw)
             else { throw .invalid("dependency.condition", "is \(dependency.condition)") }
             var described = DependencyDescription(dependency.name, condition)
+            described.takesElements = dependency.takesElements
             if dependency.hasElsewhere {
                 described.resolvedID = OperationID(
                     graph: GraphID(rawValue: dependency.elsewhere.graph),

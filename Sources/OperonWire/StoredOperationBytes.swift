@@ -55,6 +55,7 @@ struct StoredOperationBytes {
         writer.add(Self.text(DependencyField.name), dependency.name)
         let condition = UInt64(dependency.condition.rawValue)
         writer.add(Self.number(DependencyField.condition), condition)
+        writer.add(Self.number(DependencyField.takesElements), dependency.takesElements)
         writer.endMessage(start)
     }
 

@@ -219,8 +219,7 @@ package struct StoredOperations: Sendable {
     /// The properties of an operation that decide when and where it runs.
     package struct Outline: Sendable {
         /// Its dependencies in the order of the description.
-        package private(set) var dependencies:
-            [(name: Range<Int>, condition: DependencyCondition, resolvedID: OperationID?)]
+        package private(set) var dependencies: [Dependency] = []
         /// Equal for two operations only if they have the same policy.
         package private(set) var policy: [UInt8]
         /// At least the size of its work in a message, in bytes.
@@ -229,7 +228,15 @@ package struct StoredOperations: Sendable {
         package private(set) var mayWantInputs = false
         fileprivate var body = 0
 
-        package init() { (dependencies, policy) = ([], []) }
+        package init() { policy = [] }
+
+        package struct Dependency: Sendable {
+            /// The place of the name's bytes.
+            package let name: Range<Int>
+            package let condition: DependencyCondition
+            package let resolvedID: OperationID?
+            package let takesElements: Bool
+        }
 
         package var wantsInputs: Bool { mayWantInputs && !dependencies.isEmpty }
 
@@ -300,17 +307,28 @@ package struct StoredOperations: Sendable {
             var name = 0..<0
             var raw: UInt64 = 0
             var resolvedID: OperationID?
+            var takesElements = false
             var cursor = FieldCursor(bytes)
             while let field = try cursor.next(in: body) {
                 if field.number == DependencyField.name { name = field.bytes }
                 if field.number == DependencyField.condition { raw = field.value }
+                if field.number == DependencyField.takesElements {
+                    takesElements = field.value != 0
+                }
                 if field.number == DependencyField.elsewhere {
                     resolvedID = try Self.place(body, field.bytes)
                 }
             }
             guard let raw = UInt8(exactly: raw), let condition = DependencyCondition(rawValue: raw)
             else { throw .invalid("dependency.condition", "is \(raw)") }
-            dependencies.append((name, condition, resolvedID))
+            dependencies.append(
+                Dependency(
+                    name: name,
+                    condition: condition,
+                    resolvedID: resolvedID,
+                    takesElements: takesElements
+                )
+            )
         }
 
         private static func place(

@@ -53,14 +53,7 @@ struct Operon: AsyncParsableCommand {
 
     static func main() async {
         await Program<Operon>.run(
-            // The parser would take the next word as the value.
-            rewrite: { arguments in
-                guard arguments.first == Run._commandName else { return arguments }
-                let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
-                return arguments.enumerated().map { place, argument in
-                    place < end && argument == "--show-output" ? argument + "=whole" : argument
-                }
-            },
+            rewrite: { $0.first == Run._commandName ? ShownOutput.rewritten($0) : $0 },
             usageStatus: { $0.first == Map._commandName ? MapExit.other : ExitStatus.usage },
             // The words after `map` may be those of a command of the user.
             isJSON: { $0.first != Map._commandName && ErrorReport.isJSON($0) },

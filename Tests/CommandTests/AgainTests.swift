@@ -84,11 +84,6 @@ import Testing
 
         """
 
-    private static func act(_ up: Up, _ arguments: String...) async throws {
-        let acted = try await up.operon(arguments)
-        #expect(acted.end == .exit(0), "\(arguments): \(acted.errors)")
-    }
-
     private static func expect(
         _ up: Up,
         _ arguments: [String],
@@ -103,12 +98,12 @@ import Testing
         try await Workspace.run { workspace in
             let up = try await Up(workspace)
             let file = try workspace.write("g.yaml", Self.held)
-            try await Self.act(up, "submit", file)
-            try await Self.act(up, "dependency", "remove", "g/y", "--on", "g/x")
-            try await Self.act(up, "dependency", "add", "g/z", "--on", "g/x")
-            try await Self.act(up, "complete", "g/x", "--yes")
-            try await Self.act(up, "complete", "g/hold", "--yes")
-            try await Self.act(up, "wait", "g")
+            try await up.act("submit", file)
+            try await up.act("dependency", "remove", "g/y", "--on", "g/x")
+            try await up.act("dependency", "add", "g/z", "--on", "g/x")
+            try await up.act("complete", "g/x", "--yes")
+            try await up.act("complete", "g/hold", "--yes")
+            try await up.act("wait", "g")
             try await Self.expect(
                 up,
                 ["retry", "g/x", "--from"],
@@ -128,10 +123,10 @@ import Testing
             )
 
             // “x” and “y” stay; a dependency on what stands for “y” is one on “y”.
-            try await Self.act(up, "retry", "g/hold", "--from")
-            try await Self.act(up, "dependency", "add", "1/z", "--on", "1/y")
-            try await Self.act(up, "complete", "1/hold", "--yes")
-            try await Self.act(up, "wait", "1")
+            try await up.act("retry", "g/hold", "--from")
+            try await up.act("dependency", "add", "1/z", "--on", "1/y")
+            try await up.act("complete", "1/hold", "--yes")
+            try await up.act("wait", "1")
             try await Self.expect(
                 up,
                 ["retry", "1/hold", "--from"],
@@ -167,13 +162,13 @@ import Testing
 
                 """
             )
-            try await Self.act(up, "submit", file)
+            try await up.act("submit", file)
             while !FileManager.default.fileExists(atPath: workspace.path("done")) {
                 try await Task.sleep(for: .milliseconds(20))
             }
-            try await Self.act(up, "dependency", "add", "g/z", "--on", "g/e[1]")
-            try await Self.act(up, "complete", "g/hold", "--yes")
-            try await Self.act(up, "wait", "g")
+            try await up.act("dependency", "add", "g/z", "--on", "g/e[1]")
+            try await up.act("complete", "g/hold", "--yes")
+            try await up.act("wait", "g")
             let plan = try await up.operon("retry", "g/list", "--from", "--dry-run")
             #expect(plan.output.contains("z: runs, because “e” runs\n"), "\(plan.output)")
         }

@@ -255,7 +255,7 @@ import Testing
                 #expect(whole.output.contains(block), "\(whole.output)")
             }
             #expect(whole.output.utf8.count == 6 + 6 + 3)
-            let stream = try await workspace.operon(["run", "-j3", "--show-output=stream", file])
+            let stream = try await workspace.operon(["run", "-j3", "--show-output", "stream", file])
             let lines = [
                 "one | 1", "one | 2", "one | 3", "two | a", "two | b", "two | c", "bad | no",
             ]

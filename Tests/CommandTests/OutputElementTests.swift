@@ -83,6 +83,104 @@ import Testing
         }
     }
 
+    private static let taking = """
+          told: { run: touch rendered, dependencies: [render] }
+          gate: { run: 'while [ ! -e go ]; do sleep 0.02; done' }
+          merge:
+            run: 'cat "$OPERON_INPUTS" > inputs; echo merge >> merged'
+            dependencies: ["render[*]", gate]
+        """
+
+    private static func collecting() -> String {
+        graph(#"echo "[\"b\", \"a c\"]" > $OPERON_OUTPUT"#, taking)
+            .replacing(
+                #"echo "$item" >> ledger"#,
+                with: #"echo "$item" >> ledger; echo "\"of $item\"" > $OPERON_OUTPUT"#
+            )
+    }
+
+    private static let collected = [
+        "render[b]": "of b", "render[a c]": "of a c", "gate": nil,
+    ]
+
+    private static func inputs(_ workspace: Workspace) throws -> [String: String?] {
+        let inputs = Data(try workspace.read("inputs").utf8)
+        return try JSONDecoder().decode([String: String?].self, from: inputs)
+    }
+
+    @Test func `an operation takes the outputs of all elements`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("sweep.yaml", Self.collecting())
+            _ = try workspace.write("go", "")
+            let ended = try await workspace.operon(["run", file])
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try Self.inputs(workspace) == Self.collected)
+        }
+    }
+
+    @Test func `it takes them after a restart, a retry, and in a graph that goes on`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("sweep.yaml", Self.collecting())
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await workspace.waitForFile("rendered")
+            try await up.restart()
+            _ = try workspace.write("go", "")
+            try await up.act("wait", "sweep")
+            #expect(try Self.inputs(workspace) == Self.collected)
+
+            // The elements and their outputs are those of the first graph.
+            try FileManager.default.removeItem(atPath: workspace.path("inputs"))
+            try await up.act("retry", "sweep/merge", "--from", "--wait")
+            #expect(try Self.inputs(workspace) == Self.collected)
+            #expect(workspace.lines(of: "ledger").count == 2)
+
+            // The elements are added again.
+            try FileManager.default.removeItem(atPath: workspace.path("inputs"))
+            try await up.act("retry", "1/list", "--from", "--wait")
+            #expect(try Self.inputs(workspace) == Self.collected)
+            #expect(workspace.lines(of: "ledger").count == 4)
+            #expect(workspace.lines(of: "merged").count == 3)
+        }
+    }
+
+    @Test func `what was added after an element runs again with all that depends on it`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("sweep.yaml", Self.collecting())
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", file, "--open").end == .exit(0))
+            try await workspace.waitForFile("rendered")
+            let more = try workspace.write(
+                "more.yaml",
+                """
+                operations:
+                  more:
+                    run: 'cat "$OPERON_INPUTS" > inputs; echo more >> mored'
+                    dependencies: ["render[b]"]
+                """
+            )
+            try await up.act("submit", more, "--graph", "sweep")
+            try await up.act("graph", "close", "sweep")
+            _ = try workspace.write("go", "")
+            try await up.act("wait", "sweep")
+
+            let plan = try await up.operon("retry", "sweep/more", "--from", "--dry-run")
+            #expect(plan.output.contains("more: runs, as asked for"), "\(plan.output)")
+            #expect(plan.output.contains("merge: stays"), "\(plan.output)")
+            for operation in ["more", "list"] {
+                try await up.act("retry", "sweep/" + operation, "--from", "--wait")
+                let inputs = try Self.inputs(workspace)
+                #expect(inputs["render[b]"] == "of b", "\(inputs)")
+            }
+            #expect(workspace.lines(of: "mored").count == 3)
+            #expect(workspace.lines(of: "ledger").count == 4)
+        }
+    }
+
     @Test func `no elements are a success`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write("graph.yaml", Self.graph("echo [] > $OPERON_OUTPUT"))

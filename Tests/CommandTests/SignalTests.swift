@@ -95,7 +95,7 @@ import Testing
                   deaf:
                     grace: 1h
                     run: |
-                      trap '' TERM INT
+                      trap 'sleep 0.5; touch told' TERM INT
                       touch ready
                       while :; do sleep 0.05; done
                   after: { run: echo after >> ledger, dependencies: [deaf] }
@@ -106,6 +106,7 @@ import Testing
             try await workspace.waitForFile("ready")
             run.signal(signal)
             try await run.says("Cancelling")
+            try await workspace.waitForFile("told")
             #expect(!run.hasEnded)
             run.signal(signal)
             let ended = try await run.end()
@@ -114,6 +115,8 @@ import Testing
             #expect(ended.end == .exit(128 + signal))
             #expect(report["deaf"]?.outcome != "succeeded")
             #expect(report["after"]?.outcome == "cancelled")
+            // Until the second signal, whatever had ended before.
+            #expect(report.makespan >= 0.5)
             #expect(workspace.lines(of: "ledger") == [])
             try await workspace.waitUntilNoProcess(named: "ready")
         }

@@ -15,6 +15,26 @@ import Testing
             let drain = try await up.operon("drain", "local")
             #expect(drain.end == .exit(2))
             #expect(drain.errors.contains("is part of the coordinator"), "\(drain.errors)")
+            let status = try await up.operon("status")
+            #expect(status.output.contains("none: operations run in the coordinator’s process"))
+        }
+    }
+
+    @Test func `a graph that was cancelled is listed as that`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "hold.yaml",
+                "operations: { hold: { external: true }, after: { run: 'true' } }"
+            )
+            let up = try await Up(workspace)
+            try await up.act("submit", file)
+            try await up.act("cancel", "hold")
+            #expect(try await up.operon("wait", "hold").end == .exit(3))
+            for (status, listed) in [("cancelled", "0\n"), ("finished", "0\n"), ("failed", "")] {
+                let list = try await up.operon("list", "--status", status, "--output", "quiet")
+                #expect(list.output == listed, "\(status)")
+            }
+            #expect(try await up.operon("list").output.contains("cancelled"))
         }
     }
 
@@ -312,6 +332,12 @@ final class Up {
     }
 
     func operon(_ arguments: String...) async throws -> Ended { try await operon(arguments) }
+
+    /// Runs a command that succeeds.
+    func act(_ arguments: String...) async throws {
+        let acted = try await operon(arguments)
+        #expect(acted.end == .exit(0), "\(arguments): \(acted.errors)")
+    }
 
     func operon(_ arguments: [String]) async throws -> Ended {
         try await workspace.operon(

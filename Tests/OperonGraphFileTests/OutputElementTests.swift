@@ -107,6 +107,33 @@ import Testing
         #expect(graph.operations[5].dependencies == [.init("r", .finished)])
     }
 
+    @Test func `the outputs of all elements are taken through their group`() throws {
+        let graph = try read(
+            """
+            operations:
+              list: { run: x }
+              r: { run: x, forEach: { output: list } }
+              all: { run: x, dependencies: ["r[*]", list] }
+              twice: { run: x, dependencies: [r, "r[*]"] }
+              ended: { run: x, dependencies: { "r[*]": finished } }
+            """
+        )
+        let elements: (DependencyCondition) -> DependencyDescription = { condition in
+            var dependency = DependencyDescription("r", condition)
+            dependency.takesElements = true
+            return dependency
+        }
+        let dependencies = graph.operations.dropFirst(3).map(\.dependencies)
+        #expect(
+            dependencies == [
+                [elements(.unlessFailed), DependencyDescription("list")],
+                [elements(.unlessFailed)], [elements(.finished)],
+            ]
+        )
+        // A client sends the operations as they are here.
+        _ = try adding("r", graph)
+    }
+
     // MARK: - Elements
 
     @Test func `an element is what the same file with the list in it has`() throws {

@@ -262,6 +262,30 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (#"{"dya": 1}"#, "set: the graph has no parameter “dya”; did you mean “day”?"),
+        (
+            "{}",
+            "1:15: parameter “day” has no default and needs a value (in “set” of the trigger)"
+        ),
+    ])
+    func `values that a graph does not take are those of “set”`(
+        values: String,
+        message: String
+    ) throws {
+        let graph = TriggerGraph(
+            file: "g.yaml",
+            contentType: "application/yaml",
+            text: "parameters: { day: }\noperations: { a: { run: 'echo ${day}' } }"
+        )
+        do {
+            _ = try GraphFileCodec().graph(graph, parameters: values, event: "{}")
+            Issue.record("it was read")
+        } catch {
+            #expect("\(error)".contains(message), "\(error)")
+        }
+    }
+
     /// Four parts, so that they run side by side.
     @Test(arguments: 0..<4)
     func `damaged trigger files are read or refused`(part: Int) throws {

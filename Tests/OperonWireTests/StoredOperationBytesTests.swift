@@ -17,6 +17,7 @@ import Testing
         )
         all.summary = "what it is for"
         all.dependencies = DependencyCondition.allCases.map { DependencyDescription("d", $0) }
+        all.dependencies[0].takesElements = true
         all.queue = "q"
         all.priority = .veryLow
         all.qualityOfService = .userInteractive

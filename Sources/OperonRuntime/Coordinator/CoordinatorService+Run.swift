@@ -234,21 +234,34 @@ extension GraphCatalog {
                     .first(where: { conditions[$0] != nil }),
                 let condition = conditions.removeValue(forKey: operation)
             else { continue }
-            dependency.condition = condition
-            dependencies.append(dependency)
+            if self[operation.graph].group(ofElements: operation.index) != nil {
+                let element = Dependency(operation: operation, condition: condition)
+                dependency = described(element, of: id, scheduler)
+            } else {
+                dependency.condition = condition
+            }
+            Self.append(dependency, to: &dependencies)
         }
         for dependency in current where conditions[dependency.operation] != nil {
-            let added = described(dependency, of: id, scheduler)
-            // What this depends on may have been added by another dependency.
-            if !dependencies.contains(where: { $0.name == added.name }) {
-                dependencies.append(added)
-            }
+            Self.append(described(dependency, of: id, scheduler), to: &dependencies)
         }
         description.dependencies = dependencies
         return description
     }
 
-    /// A dependency that was added after the submission.
+    /// Appends a dependency unless it is there: several elements have the same group.
+    private static func append(
+        _ dependency: DependencyDescription,
+        to dependencies: inout [DependencyDescription]
+    ) {
+        guard let place = dependencies.firstIndex(where: { $0.name == dependency.name }) else {
+            dependencies.append(dependency)
+            return
+        }
+        if dependency.takesElements { dependencies[place].takesElements = true }
+    }
+
+    /// A dependency that was added after the submission, or that is on an element of an output.
     private func described(
         _ dependency: Dependency,
         of id: OperationID,
@@ -261,14 +274,18 @@ extension GraphCatalog {
             added.resolvedID = other
             return added
         }
-        // What a running operation added is added again: by it, or as an element of its group.
+        // What a running operation added is added again: by it, or as an element of its group,
+        // whose dependents can take its output.
+        var takesElements = false
         while let parent = self[other.graph].parent(of: other.index) {
             let group = self[other.graph].group(ofElementsAddedBy: parent)
             // The group itself depends on its elements.
             let place = group.flatMap { $0 == id.index ? nil : $0 } ?? parent
+            takesElements = place != parent
             other = OperationID(graph: other.graph, index: place)
         }
         var added = DependencyDescription(name(of: other).name, dependency.condition)
+        added.takesElements = takesElements
         added.resolvedID = original(of: other, scheduler)
         return added
     }

@@ -108,7 +108,8 @@ extension CoordinatorService {
     private func status(of graph: GraphID, _ counts: StateCounts) -> GraphStatus {
         guard counts.unfinished > 0 else {
             if scheduler.isOpen(graph) { return .idle }
-            return counts.failed > 0 ? .failed : .finished
+            if counts.failed > 0 { return .failed }
+            return counts.cancelled > 0 ? .cancelled : .finished
         }
         if scheduler.isCancelled(graph) { return .cancelling }
         return scheduler.suspension(of: .graph(graph)) == nil ? .running : .suspended
@@ -490,7 +491,9 @@ extension CoordinatorService {
             epoch: scheduler.epoch.rawValue,
             startedAt: TimeText(startedAt),
             now: TimeText(time.wall()),
-            broker: scheduler.isUp ? "ok" : "There is no connection to the broker.",
+            broker: transport.isWithinProcess
+                ? ClusterView.noBroker
+                : scheduler.isUp ? "ok" : "There is no connection to the broker.",
             store: keeping?.trouble?.message ?? "ok",
             workers: alive.count,
             slots: alive.reduce(0) { $0 + ($1.isDraining ? 0 : $1.slots) },

@@ -39,9 +39,9 @@ extension GraphCatalog {
 
     private mutating func retain(for operation: OperationID) {
         // The order does not matter: each output is counted once.
-        for other in self[operation.graph].otherInputs(of: operation.index) {
-            self[other.graph].retain(other.index)
-        }
+        let inputs = self[operation.graph].otherInputs(of: operation.index)
+        for other in inputs.others { self[other.graph].retain(other.index) }
+        for group in inputs.otherGroups { self[group.graph].retainElements(of: group.index) }
     }
 
     /// Unregisters an operation that has its outcome: it takes no outputs any more.
@@ -55,9 +55,9 @@ extension GraphCatalog {
         self[operations.graph].finished(operations.indices, at: time)
         guard self[operations.graph].hasOtherInputs else { return }
         for index in operations.indices {
-            for other in self[operations.graph].otherInputs(of: index) {
-                self[other.graph].release(other.index)
-            }
+            let inputs = self[operations.graph].otherInputs(of: index)
+            for other in inputs.others { self[other.graph].release(other.index) }
+            for group in inputs.otherGroups { self[group.graph].releaseElements(of: group.index) }
         }
     }
 
@@ -80,7 +80,14 @@ extension GraphCatalog {
             }
         }
         for operation in more where operation.wantsInputs {
-            wanted.formUnion(operation.dependencies.compactMap(\.resolvedID))
+            for dependency in operation.dependencies {
+                guard let other = dependency.resolvedID else { continue }
+                wanted.insert(other)
+                guard dependency.takesElements else { continue }
+                for index in self[other.graph].elements(of: other.index) {
+                    wanted.insert(OperationID(graph: other.graph, index: index))
+                }
+            }
         }
         return wanted.sorted()
     }
@@ -100,9 +107,10 @@ extension GraphCatalog {
         return inputs(description.dependencies, of: operation.graph)
     }
 
-    /// The outputs of direct dependencies, each dependency once, in the order they are listed. They
-    /// travel with the operation up to `inlineInputBytes` in total. Beyond that, references replace
-    /// the largest ones, and the worker fetches these outputs.
+    /// The outputs of direct dependencies, each dependency once, in the order they are listed; for
+    /// a group whose elements' outputs are taken, those of the elements in the order of their
+    /// addition. They travel with the operation up to `inlineInputBytes` in total. Beyond that,
+    /// references replace the largest ones, and the worker fetches these outputs.
     private mutating func inputs(
         _ dependencies: [DependencyDescription],
         of graph: GraphID
@@ -111,16 +119,25 @@ extension GraphCatalog {
         var inputs: [NamedInput] = []
         var sources: [OperationID?] = []
         var bytes = 0
-        for dependency in dependencies where seen.insert(dependency.name).inserted {
-            let source = source(of: dependency, in: graph)
+        func add(_ name: String, _ source: OperationID?) {
             let output = source.flatMap { self[$0.graph].output(of: $0.index) }
             bytes += output?.bytes.count ?? 0
-            var input = NamedInput(name: dependency.name, output: output)
-            if output == nil, let source {
-                input.isDropped = hasDroppedOutput(source)
-            }
+            var input = NamedInput(name: name, output: output)
+            if output == nil, let source { input.isDropped = hasDroppedOutput(source) }
             inputs.append(input)
             sources.append(source)
+        }
+        for dependency in dependencies where seen.insert(dependency.name).inserted {
+            let source = source(of: dependency, in: graph)
+            guard dependency.takesElements, let source else {
+                add(dependency.name, source)
+                continue
+            }
+            // The group itself has no output.
+            for index in self[source.graph].elements(of: source.index) {
+                let element = OperationID(graph: source.graph, index: index)
+                add(name(of: element).name, element)
+            }
         }
         guard bytes > limits.inlineInputBytes else { return inputs }
         let largest = inputs.indices.sorted { left, right in

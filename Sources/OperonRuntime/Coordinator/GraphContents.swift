@@ -16,6 +16,11 @@ struct GraphContents: Sendable {
     private var spare: SpareOutputs?
     /// The running operation that added an operation. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
+    /// The elements that were added to each group. Only looked up.
+    private var elements: [UInt32: [Range<UInt32>]] = [:]
+    /// For each group, how many unfinished operations, of any graph, take the outputs of its
+    /// elements, those included that are added later. Only looked up.
+    private var elementConsumers: [UInt32: UInt32] = [:]
     /// The sizes of `Limits` that are needed: all of them would take more than the graph.
     private let sizes: Sizes
     /// Whether some of its operations take outputs of other graphs.
@@ -61,15 +66,18 @@ struct GraphContents: Sendable {
     mutating func assemble(_ assembly: inout GraphAssembly, _ count: Int) throws {
         var consumers: [UInt32] = []
         var hasOtherInputs = false
-        try operations.assemble(&assembly, count) { number in
-            guard let number else {
+        var groups: [UInt32] = []
+        try operations.assemble(&assembly, count) { taken in
+            guard let taken else {
                 hasOtherInputs = true
                 return
             }
             if consumers.isEmpty { consumers = Array(repeating: 0, count: count) }
-            consumers[Int(number)] += 1
+            consumers[Int(taken.number)] += 1
+            if taken.withElements { groups.append(taken.number) }
         }
         self.consumers = consumers
+        for group in groups { retainElements(of: group) }
         if hasOtherInputs { self.hasOtherInputs = true }
     }
 
@@ -84,6 +92,7 @@ struct GraphContents: Sendable {
     private mutating func count(consumersOf index: UInt32) {
         let inputs = operations.inputs(of: Int(index))
         for number in inputs.own { count(consumerOf: number) }
+        for group in inputs.ownGroups { retainElements(of: group) }
         if !inputs.others.isEmpty { hasOtherInputs = true }
     }
 
@@ -113,7 +122,9 @@ struct GraphContents: Sendable {
         for index in indices { finishTimes[Int(index)] = nanoseconds }
         guard !consumers.isEmpty else { return }
         for index in indices {
-            for number in operations.inputs(of: Int(index)).own { release(number) }
+            let inputs = operations.inputs(of: Int(index))
+            for number in inputs.own { release(number) }
+            for group in inputs.ownGroups { releaseElements(of: group) }
         }
     }
 
@@ -132,9 +143,27 @@ struct GraphContents: Sendable {
         }
     }
 
-    /// The operations of other graphs whose outputs an operation takes, each once.
-    mutating func otherInputs(of index: UInt32) -> [OperationID] {
-        hasOtherInputs ? operations.inputs(of: Int(index)).others : []
+    /// Counts one more operation, of any graph, that may ask for the outputs of a group's elements.
+    mutating func retainElements(of group: UInt32) {
+        elementConsumers[group, default: 0] += 1
+        for element in elements(of: group) { retain(element) }
+    }
+
+    /// Uncounts an operation that might have asked for the outputs of a group's elements.
+    mutating func releaseElements(of group: UInt32) {
+        guard let count = elementConsumers[group] else { return }
+        elementConsumers[group] = count > 1 ? count - 1 : nil
+        for element in elements(of: group) { release(element) }
+    }
+
+    /// The elements that were added to a group, in the order in which they were.
+    func elements(of group: UInt32) -> some Sequence<UInt32> {
+        (elements[group] ?? []).lazy.joined()
+    }
+
+    /// The operations whose outputs an operation takes, if some are of other graphs.
+    mutating func otherInputs(of index: UInt32) -> KeptOperations.Inputs {
+        hasOtherInputs ? operations.inputs(of: Int(index)) : KeptOperations.Inputs()
     }
 
     /// The existing operations of this graph whose outputs these would ask for.
@@ -142,7 +171,9 @@ struct GraphContents: Sendable {
         var wanted: Set<UInt32> = []
         for operation in more where operation.wantsInputs {
             for dependency in operation.dependencies where dependency.resolvedID == nil {
-                if let number = number(of: dependency.name) { wanted.insert(number) }
+                guard let number = number(of: dependency.name) else { continue }
+                wanted.insert(number)
+                if dependency.takesElements { wanted.formUnion(elements(of: number)) }
             }
         }
         return wanted
@@ -207,6 +238,10 @@ struct GraphContents: Sendable {
     /// Notes that a running operation added these operations.
     mutating func adopt(_ children: Range<Int>, by parent: UInt32) {
         for index in children { parents[UInt32(index)] = parent }
+        guard !children.isEmpty, let group = group(ofElementsAddedBy: parent) else { return }
+        let added = UInt32(children.lowerBound)..<UInt32(children.upperBound)
+        elements[group, default: []].append(added)
+        for _ in 0..<(elementConsumers[group] ?? 0) { for index in added { retain(index) } }
     }
 
     /// Starts keeping spare outputs, for a coordinator without a store from which operations that

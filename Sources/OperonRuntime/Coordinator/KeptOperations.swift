@@ -79,47 +79,72 @@ struct KeptOperations: Sendable {
         return byName[name]
     }
 
-    /// The operations whose outputs an operation takes, of the same graph and of others, each once,
-    /// in ascending order. Empty if its kind does not use outputs.
-    mutating func inputs(of index: Int) -> (own: [UInt32], others: [OperationID]) {
-        var numbers: [UInt32] = []
-        var others: [OperationID] = []
+    /// The operations whose outputs an operation takes; none if its kind does not use outputs.
+    struct Inputs {
+        /// Those of the same graph, each once, in ascending order.
+        fileprivate(set) var own: [UInt32] = []
+        /// Those of other graphs, the same way.
+        fileprivate(set) var others: [OperationID] = []
+        /// The groups among `own` whose elements' outputs it takes.
+        fileprivate(set) var ownGroups: [UInt32] = []
+        /// The groups among `others` whose elements' outputs it takes.
+        fileprivate(set) var otherGroups: [OperationID] = []
+
+        fileprivate mutating func add(_ number: UInt32, withElements: Bool) {
+            own.append(number)
+            if withElements { ownGroups.append(number) }
+        }
+
+        fileprivate mutating func add(_ other: OperationID, withElements: Bool) {
+            others.append(other)
+            if withElements { otherGroups.append(other) }
+        }
+
+        fileprivate var eachOnce: Inputs {
+            var inputs = self
+            inputs.own = Self.once(own)
+            inputs.others = Self.once(others)
+            inputs.ownGroups = Self.once(ownGroups)
+            inputs.otherGroups = Self.once(otherGroups)
+            return inputs
+        }
+
+        private static func once<ID: Hashable & Comparable>(_ ids: [ID]) -> [ID] {
+            ids.count > 1 ? Set(ids).sorted() : ids
+        }
+    }
+
+    /// The operations whose outputs an operation takes.
+    mutating func inputs(of index: Int) -> Inputs {
+        var inputs = Inputs()
         if stored != nil {
             var outline = StoredOperations.Outline()
             do throws(WireError) {
                 try stored?.read(index, into: &outline)
             } catch {
-                return ([], [])
+                return Inputs()
             }
-            guard outline.wantsInputs else { return ([], []) }
+            guard outline.wantsInputs else { return Inputs() }
             for dependency in outline.dependencies {
+                let withElements = dependency.takesElements
                 if let other = dependency.resolvedID {
-                    others.append(other)
-                    continue
+                    inputs.add(other, withElements: withElements)
+                } else if let number = stored?.number(of: dependency.name, in: outline) {
+                    inputs.add(number, withElements: withElements)
                 }
-                guard let number = stored?.number(of: dependency.name, in: outline) else {
-                    continue
-                }
-                numbers.append(number)
             }
         } else {
-            guard described[index].wantsInputs else { return ([], []) }
+            guard described[index].wantsInputs else { return Inputs() }
             for place in described[index].dependencies.indices {
+                let withElements = described[index].dependencies[place].takesElements
                 if let other = described[index].dependencies[place].resolvedID {
-                    others.append(other)
-                    continue
+                    inputs.add(other, withElements: withElements)
+                } else if let number = number(of: described[index].dependencies[place].name) {
+                    inputs.add(number, withElements: withElements)
                 }
-                guard let number = number(of: described[index].dependencies[place].name) else {
-                    continue
-                }
-                numbers.append(number)
             }
         }
-        return (Self.once(numbers), Self.once(others))
-    }
-
-    private static func once<ID: Hashable & Comparable>(_ ids: [ID]) -> [ID] {
-        ids.count > 1 ? Set(ids).sorted() : ids
+        return inputs.eachOnce
     }
 
     /// Appends operations.
@@ -147,12 +172,13 @@ extension KeptOperations {
     /// Compiles the first operations of a stored graph.
     ///
     /// - Parameter takes: Called once for each pair of an operation and another one whose output it
-    ///   takes, with the number of the latter; `nil`: it is in another graph.
+    ///   takes, with the number of the latter, and whether it takes the outputs of its elements;
+    ///   `nil`: it is in another graph.
     /// - Throws: `WireError` or `Refusal` if the stored operations are invalid.
     mutating func assemble(
         _ assembly: inout GraphAssembly,
         _ count: Int,
-        takes: (UInt32?) -> Void
+        takes: ((number: UInt32, withElements: Bool)?) -> Void
     ) throws {
         // Gives up the second reference, so that nothing is copied.
         guard var stored = stored.take() else { return }
@@ -197,7 +223,7 @@ extension KeptOperations {
                     )
                 }
                 let isNew = assembly.depend(on: number, dependency.condition)
-                if isNew, outline.mayWantInputs { takes(number) }
+                if isNew, outline.mayWantInputs { takes((number, dependency.takesElements)) }
             }
         }
     }

@@ -103,6 +103,7 @@ package final class InProcessHub: Sendable {
 
 /// The coordinator's end of an `InProcessHub`.
 package final class InProcessCoordinatorTransport: CoordinatorTransport {
+    package let isWithinProcess = true
     package let events: AsyncStream<[CoordinatorTransportEvent]>
     private let hub: InProcessHub
     private let inbox: BatchBuffer<CoordinatorTransportEvent>

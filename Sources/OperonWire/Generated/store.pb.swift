@@ -404,6 +404,9 @@ nonisolated struct ProtoStoredDependency: Sendable {
   /// Clears the value of `elsewhere`. Subsequent reads from it will return its default value.
   mutating func clearElsewhere() {self._elsewhere = nil}
 
+  /// The dependent takes the outputs of the elements that are added to this group.
+  var takesElements: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1118,7 +1121,7 @@ nonisolated extension ProtoStoredRequirement: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension ProtoStoredDependency: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredDependency"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}condition\0\u{1}elsewhere\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}condition\0\u{1}elsewhere\0\u{3}takes_elements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1129,6 +1132,7 @@ nonisolated extension ProtoStoredDependency: SwiftProtobuf.Message, SwiftProtobu
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularUInt32Field(value: &self.condition) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._elsewhere) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.takesElements) }()
       default: break
       }
     }
@@ -1148,6 +1152,9 @@ nonisolated extension ProtoStoredDependency: SwiftProtobuf.Message, SwiftProtobu
     try { if let v = self._elsewhere {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    if self.takesElements != false {
+      try visitor.visitSingularBoolField(value: self.takesElements, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1155,6 +1162,7 @@ nonisolated extension ProtoStoredDependency: SwiftProtobuf.Message, SwiftProtobu
     if lhs.name != rhs.name {return false}
     if lhs.condition != rhs.condition {return false}
     if lhs._elsewhere != rhs._elsewhere {return false}
+    if lhs.takesElements != rhs.takesElements {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -20,7 +20,7 @@ struct GraphDraw: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "draw",
         abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid; or print it as JSON.",
-        usage: "operon graph draw <file> [<options>]"
+        usage: "operon graph <file> [<options>]"
     )
 
     @OptionGroup var graphFile: GraphFileArguments

@@ -12,8 +12,8 @@ struct List: AsyncParsableCommand {
 
     @Option(
         help: """
-            Only graphs that are running, suspended, cancelling, idle, finished or failed. A graph \
-            that failed is finished, too.
+            Only graphs that are running, suspended, cancelling, idle, finished, failed or \
+            cancelled. One that failed or was cancelled is finished, too.
             """
     )
     var status: GraphStatus?

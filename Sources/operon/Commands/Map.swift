@@ -116,8 +116,19 @@ struct Map: AsyncParsableCommand {
         // What begins with a dash here came before the command, but is none of the options above.
         if let first = words.first, first.hasPrefix("-"), first != "--" {
             if ["--help", "-h"].contains(first) { throw CleanExit.helpRequest(Self.self) }
-            throw ValidationError("there is no option \(TerminalText.line(first))")
+            throw ValidationError(
+                "there is no option \(TerminalText.line(first))\(Self.hint(for: first))"
+            )
         }
+    }
+
+    /// The option that is meant by one that is not there.
+    private static func hint(for option: String) -> String {
+        let names = helpMessage().split { !$0.isLetter && $0 != "-" }
+            .filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
+        let word = String(option.drop { $0 == "-" })
+        let meant = Suggestion.nearest(to: word, among: names)
+        return meant.map { "; did you mean --\($0)?" } ?? ""
     }
 
     func run() async throws {

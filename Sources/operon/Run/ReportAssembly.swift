@@ -10,6 +10,7 @@ struct ReportAssembly: Sendable {
     let record: RunRecord
     let slots: Int
     private let origin: Timestamp
+    private let now: Timestamp
     /// For each operation, the root of its chain of skipped operations: the first one that was not
     /// skipped.
     private let roots: [UInt32]
@@ -19,6 +20,7 @@ struct ReportAssembly: Sendable {
         self.record = record
         self.slots = slots
         origin = record.startedAt ?? now
+        self.now = now
         roots = Self.roots(of: graph, record)
     }
 
@@ -45,7 +47,7 @@ struct ReportAssembly: Sendable {
         var report = RunReport(
             graph: graph.description.name,
             startedAt: record.startedAtWall ?? SystemClock.wall(),
-            makespan: record.finishedAt.map { max(.zero, $0 - origin) } ?? .zero,
+            makespan: max(.zero, end - origin),
             criticalPath: .nanoseconds(Int64(clamping: criticalPath)),
             work: .nanoseconds(Int64(clamping: work)),
             slots: slots,
@@ -53,6 +55,12 @@ struct ReportAssembly: Sendable {
         )
         report.repeated = ElementFolding(graph.description.operations).groups
         return report
+    }
+
+    /// The end of the run: now, if it ended before all of its operations.
+    private var end: Timestamp {
+        let isWhole = record.operations.allSatisfy { $0.outcome != nil }
+        return isWhole ? record.finishedAt ?? origin : now
     }
 
     /// The duration of the attempt that counts.

@@ -15,6 +15,24 @@ struct ShownOutput: Sendable {
         case stream
     }
 
+    /// Gives each `--show-output` its value: the next word if that is one, else `whole`. The parser
+    /// knows no option whose value may be missing.
+    static func rewritten(_ arguments: [String]) -> [String] {
+        var result: [String] = []
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            guard argument != "--" else { return result + [argument] + rest }
+            guard argument == "--show-output" else {
+                result.append(argument)
+                continue
+            }
+            let mode = rest.first.flatMap { Mode(rawValue: $0) }
+            if mode != nil { rest.removeFirst() }
+            result.append("\(argument)=\((mode ?? .whole).rawValue)")
+        }
+        return result
+    }
+
     private let mode: Mode
     /// Opened when nobody reads standard output.
     let unread = Latch()
