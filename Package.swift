@@ -157,6 +157,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
+            name: "OperonReport",
+            dependencies: ["OperonModel", "OperonSystem", "OperonTerminal"],
+            swiftSettings: settings
+        ),
+        .target(
             name: "OperonSQLite",
             dependencies: [
                 "COperonSQLite", "OperonModel", "OperonPorts", "OperonSystem",
@@ -249,8 +254,8 @@ let package = Package(
             name: "operon",
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonHTTP",
-                "OperonMetrics", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
-                "OperonSystem", "OperonTerminal", "OperonWire",
+                "OperonMetrics", "OperonModel", "OperonPorts", "OperonReport", "OperonRuntime",
+                "OperonSQLite", "OperonSystem", "OperonTerminal", "OperonWire",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -577,6 +582,11 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonReportTests",
+            dependencies: ["OperonModel", "OperonReport", "OperonTerminal"],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -1,10 +1,12 @@
 import ArgumentParser
+import FoundationEssentials
 import OperonCore
 import OperonTestKit
+import Synchronization
 
 /// Runs seeds of the simulator until one fails.
 @main
-struct Simulate: ParsableCommand {
+struct Simulate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
         abstract: "Run the cluster simulator over many seeds; a failing seed is printed."
@@ -22,7 +24,10 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Break every rule on purpose, one after the other: each must fail for some seed.")
     var violations = false
 
-    @Flag(help: "Print everything that happens.")
+    @Flag(help: "Ask after every event why each operation waits: every reason must be true.")
+    var explain = false
+
+    @Flag(help: "Print everything that happens. The seeds then run one after the other.")
     var trace = false
 
     @Flag(help: "Count which faults happened and which states were entered from which.")
@@ -31,16 +36,26 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Print the fingerprint of every seed: equal for equal behaviour.")
     var hashes = false
 
+    /// How many seeds are kept in memory at once.
+    private static let batchSeeds: UInt64 = 10_000
+    /// With fewer seeds, some fault may never happen.
+    private static let coveringSeeds: UInt64 = 300
+    /// With fewer seeds, some reason may never be met.
+    private static let explainingSeeds: UInt64 = 100
+
     /// A rule that nobody misses is none.
-    private func breakEverything() throws {
-        var unnoticed: [String] = []
-        for violation in PlantedViolation.allCases {
-            let seed = (from..<from + seeds).first { seed in
-                var simulator = Simulator(seed: seed, violation: violation)
+    private func breakEverything() async throws {
+        let rules = PlantedViolation.allCases
+        let noticed = await Self.parallel(rules.count) { index in
+            (from..<from + seeds).first { seed in
+                var simulator = Simulator(seed: seed, violation: rules[index])
                 return simulator.run() != nil
             }
-            print("\(violation.rawValue): \(seed.map { "seed \($0)" } ?? "not noticed")")
-            if seed == nil { unnoticed.append(violation.rawValue) }
+        }
+        var unnoticed: [String] = []
+        for (rule, seed) in zip(rules, noticed) {
+            print("\(rule.rawValue): \(seed.map { "seed \($0)" } ?? "not noticed")")
+            if seed == nil { unnoticed.append(rule.rawValue) }
         }
         guard unnoticed.isEmpty else {
             print("\(seeds) seeds did not notice \(unnoticed.joined(separator: ", "))")
@@ -48,8 +63,8 @@ struct Simulate: ParsableCommand {
         }
     }
 
-    func run() throws {
-        if violations { return try breakEverything() }
+    func run() async throws {
+        if violations { return try await breakEverything() }
         var planted: PlantedViolation?
         if let violation {
             planted = PlantedViolation(rawValue: violation)
@@ -58,26 +73,146 @@ struct Simulate: ParsableCommand {
                 throw ValidationError("no rule “\(violation)”; there are: \(known)")
             }
         }
+        var totals = Totals()
+        var first = from
+        while first < from + seeds {
+            let count = min(Self.batchSeeds, from + seeds - first)
+            for run in await runs(of: first, count, planted) { try add(run, to: &totals) }
+            first += count
+        }
+        if coverage { print(totals.coverage.report) }
+        try check(totals)
+        print(
+            "\(seeds) seeds from \(from): every rule held, \(totals.starts) operations started, "
+                + "fingerprint \(String(totals.hash, radix: 16))"
+        )
+    }
+
+    private struct Totals {
         var starts = 0
         var hash: UInt64 = 0
         var coverage = SimulatorCoverage()
-        for seed in from..<from + seeds {
-            var simulator = Simulator(seed: seed, violation: planted)
-            if trace { simulator.trace = { print($0) } }
-            if let broken = simulator.run() {
-                print("seed \(seed): \(broken)")
-                print("again: simulate --from \(seed) --seeds 1")
-                throw ExitCode.failure
-            }
-            starts += simulator.ledger.starts
-            coverage.add(simulator.coverage)
-            if hashes { print("\(seed) \(String(simulator.ledger.hash, radix: 16))") }
-            hash = (hash &* 0x100_0000_01b3) ^ simulator.ledger.hash
+        var reasons: Set<Scheduler.Reason.Kind> = []
+    }
+
+    /// The seeds up to the first that fails, in their order.
+    private func runs(
+        of first: UInt64,
+        _ count: UInt64,
+        _ violation: PlantedViolation?
+    ) async -> [Run] {
+        let failed = Shared()
+        return await Self.parallel(Int(count), cores: trace ? 1 : nil) { index in
+            // Seeds before one that fails have run, or run now.
+            guard !failed.flag.load(ordering: .relaxed) else { return Run?.none }
+            let run = Run(
+                seed: first + UInt64(index),
+                violation: violation,
+                explains: explain,
+                traces: trace
+            )
+            if run.broken != nil { failed.flag.store(true, ordering: .relaxed) }
+            return run
+        }.compactMap(\.self)
+    }
+
+    private func add(_ run: Run, to totals: inout Totals) throws {
+        if let broken = run.broken {
+            print("seed \(run.seed): \(broken)")
+            print("again: simulate --from \(run.seed) --seeds 1\(explain ? " --explain" : "")")
+            throw ExitCode.failure
         }
-        if self.coverage { print(coverage.report) }
-        print(
-            "\(seeds) seeds from \(from): every rule held, \(starts) operations started, "
-                + "fingerprint \(String(hash, radix: 16))"
-        )
+        totals.starts += run.starts
+        totals.coverage.add(run.coverage)
+        totals.reasons.formUnion(run.reasons)
+        if hashes { print("\(run.seed) \(String(run.hash, radix: 16))") }
+        totals.hash = (totals.hash &* 0x100_0000_01b3) ^ run.hash
+    }
+
+    /// What no seed has met was not tested.
+    private func check(_ totals: Totals) throws {
+        guard violation == nil else { return }
+        let coverage = totals.coverage
+        var unmet: [String] = []
+        if seeds >= Self.coveringSeeds {
+            unmet += SimulatorCoverage.Edge.allCases.filter { coverage.count($0) == 0 }
+                .map { "no operation went \($0.rawValue)" }
+            unmet += SimulatorCoverage.Fault.allCases.filter { coverage.count($0) == 0 }
+                .map { "\($0.rawValue) never happened" }
+        }
+        if explain, seeds >= Self.explainingSeeds {
+            // No simulated cluster is short of kinds, queues or bytes, or leaves on request, and
+            // few operations wait for the rate of a key: those are tried on the bench.
+            let rare: Set<Scheduler.Reason.Kind> = [
+                .noWorkerForQueue, .dispatchedBytes, .leaving, .keyRate,
+            ]
+            unmet += Set(Scheduler.Reason.Kind.allCases).subtracting(totals.reasons)
+                .subtracting(rare)
+                .map { "nothing waited for \($0)" }.sorted()
+        }
+        guard unmet.isEmpty else {
+            print(unmet.joined(separator: "\n"))
+            throw ExitCode.failure
+        }
+    }
+
+    /// What several threads change.
+    private final class Shared: Sendable {
+        let flag = Atomic(false)
+        let next = Atomic(0)
+    }
+
+    /// The results for 0..<count, computed on all cores.
+    private static func parallel<Result: Sendable>(
+        _ count: Int,
+        cores: Int? = nil,
+        _ compute: @escaping @Sendable (Int) -> Result
+    ) async -> [Result] {
+        let shared = Shared()
+        let tasks = cores ?? ProcessInfo.processInfo.activeProcessorCount
+        return await withTaskGroup(of: [(Int, Result)].self) { group in
+            for _ in 0..<min(tasks, count) {
+                group.addTask {
+                    var own: [(Int, Result)] = []
+                    while case let index = shared.next.add(1, ordering: .relaxed).oldValue,
+                        index < count
+                    {
+                        own.append((index, compute(index)))
+                    }
+                    return own
+                }
+            }
+            var results = [Result?](repeating: nil, count: count)
+            for await part in group { for (index, result) in part { results[index] = result } }
+            return results.compactMap(\.self)
+        }
+    }
+}
+
+/// What a seed did.
+private struct Run: Sendable {
+    let seed: UInt64
+    let broken: String?
+    let starts: Int
+    let hash: UInt64
+    let coverage: SimulatorCoverage
+    private(set) var reasons: Set<Scheduler.Reason.Kind> = []
+
+    init(seed: UInt64, violation: PlantedViolation?, explains: Bool, traces: Bool) {
+        self.seed = seed
+        var simulator = Simulator(seed: seed, violation: violation)
+        if traces { simulator.trace = { print($0) } }
+        let met = Mutex(reasons)
+        if explains {
+            simulator.inspector = { scheduler in
+                met.withLock { $0.formUnion(scheduler.reasonKinds) }
+                return scheduler.violatedExplanation()
+            }
+        }
+        broken = simulator.run().map { "\($0)" }
+        starts = simulator.ledger.starts
+        hash = simulator.ledger.hash
+        coverage = simulator.coverage
+        reasons = met.withLock { $0 }
     }
 }

@@ -77,13 +77,18 @@ package final class BrokerFixture: Sendable {
     /// While there is an alarm the broker reads nothing from whoever publishes.
     package func setMemoryAlarm(_ isOn: Bool) async throws {
         // The share of the machine's memory that it may use: none, or the default.
-        try await control("set_vm_memory_high_watermark", isOn ? "0.0000001" : "0.4")
+        let share = isOn ? "0.0000001" : "0.4"
+        try await evaluate("vm_memory_monitor:set_vm_memory_high_watermark(\(share)).")
     }
 
     /// The names of all queues that begin with a prefix.
     package func queues(prefix: String) async throws -> [String] {
-        try await control("list_queues", "--no-table-headers", "name").split(separator: "\n")
-            .map(String.init).filter { $0.hasPrefix(prefix) }.sorted()
+        // A list of characters is printed as text, and an empty one as a list.
+        let text = try await evaluate(
+            "[$| | lists:flatten([[binary_to_list(element(4, Q)), $|] "
+                + "|| Q <- rabbit_amqqueue:list_names()])]."
+        )
+        return text.split(separator: "|").map(String.init).filter { $0.hasPrefix(prefix) }.sorted()
     }
 
     /// Stops and resumes the broker's process: a frozen host.
@@ -95,6 +100,12 @@ package final class BrokerFixture: Sendable {
     @discardableResult
     package func control(_ arguments: String...) async throws -> String {
         try await Self.script("ctl", directory, arguments)
+    }
+
+    /// The value of an Erlang expression in this broker.
+    @discardableResult
+    package func evaluate(_ expression: String) async throws -> String {
+        try await Self.script("eval", directory, [expression])
     }
 
     private func signal(_ signal: Int32) async throws {

@@ -128,7 +128,7 @@ package struct OperationFolding: Sendable {
 
 extension ElementFolding.Group {
     /// The indices of the operations for which the group stands in a drawing.
-    fileprivate var members: [Int] {
+    package var members: [Int] {
         (adding.map { [$0] } ?? []) + indices.flatMap { Array($0) }
     }
 }

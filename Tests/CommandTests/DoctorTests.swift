@@ -242,11 +242,12 @@ import Testing
             """
             cd $(mktemp -d)
             exec 3>&1 1>&2
+            new_key="-newkey ec -pkeyopt ec_paramgen_curve:P-256"
             for name in ca other; do
-                openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=$name \
+                openssl req -x509 $new_key -nodes -days 2 -subj /CN=$name \
                     -keyout $name.key -out $name.pem -addext basicConstraints=critical,CA:TRUE
             done
-            openssl req -newkey rsa:2048 -nodes -subj /CN=localhost \
+            openssl req $new_key -nodes -subj /CN=localhost \
                 -keyout server.key -out server.csr
             echo subjectAltName=DNS:localhost > extensions
             openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \

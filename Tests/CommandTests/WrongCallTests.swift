@@ -76,7 +76,7 @@ import Testing
         "run g.yaml --broker nohost", "map --resume ls a", "map --retries 2 ls a", "map echo {} a",
         "map echo {%} ::: a",
         "validate", "validate bad.yaml", "graph draw",
-        "graph g.yaml --format svg", "doctor --broker nohost", "completion", "completion tcsh",
+        "graph g.yaml --format png", "doctor --broker nohost", "completion", "completion tcsh",
         "submit", "submit nosuch.yaml", "submit bad.yaml", "submit g.yaml --watch --wait",
         "submit g.yaml --timeout 3s", "submit g.yaml --graph 1 --open", "list --status done",
         "list --limit 0", "status 1/merge", "status 1 2", "status --output yaml", "watch",

@@ -56,8 +56,7 @@ struct BrokerRuleTests {
     {
         let broker = try #require(BrokerFixture.current)
         // It looks at each channel once a minute otherwise.
-        try await broker.control(
-            "eval",
+        try await broker.evaluate(
             "application:set_env(rabbit, channel_tick_interval, 1000)."
         )
         try await Workspace.run(broker: broker.url) { workspace in
@@ -116,8 +115,9 @@ struct BrokerRuleTests {
             for worker in workers { try await worker.says("takes nothing more") }
             // What runs ends while nobody can be told.
             _ = try workspace.write("over", "")
-            // It is the length of the alarm that is tried: three leases.
-            try await Task.sleep(for: .seconds(18))
+            // It is the length of the alarm that is tried: three leases, and some time until the
+            // next attempt to connect, which every lease brings.
+            try await Task.sleep(for: .seconds(20))
             let before = try workspace.ledger().entries.count
             try await broker.setMemoryAlarm(false)
             for worker in workers { try await worker.says("the broker goes on") }

@@ -165,7 +165,7 @@ import Testing
                 // While nobody watches.
                 _ = try await served.coordinator.cancel(.graph("diamond"), CancelRequest())
                 let ended = try await updates.next()?.view.graph
-                #expect(ended?.status == .finished)
+                #expect(ended?.status == .cancelled)
                 #expect(ended?.counts.cancelled == ended?.counts.total)
                 let error = await #expect(throws: ClientError.self) {
                     _ = try await client.progress(of: "none")

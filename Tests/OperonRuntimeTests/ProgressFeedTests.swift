@@ -52,7 +52,7 @@ import Testing
             for name in ["a", "b", "c"] { try await Self.cancel(name, cluster) }
             let ended = try await updates.next()?.view.graph
             #expect(ended?.counts.cancelled == 3)
-            #expect(ended?.status == .finished)
+            #expect(ended?.status == .cancelled)
             #expect(ended?.exitCode == 3)
         }
     }
@@ -138,13 +138,16 @@ import Testing
             #expect(first?.map(\.counts.ready) == [size, size])
             for name in ["s[1]", "s[\(size - 1)]"] { try await Self.cancel(name, cluster) }
             var counts: StateCounts?
-            while counts?.cancelled != 2 {
-                counts = try await updates.next()?.view.repeated.last?.counts
+            while counts?.cancelled != 2, let update = try await updates.next() {
+                counts = update.view.repeated.last?.counts
             }
             #expect(counts?.ready == size - 2)
             _ = try await cluster.client.cancel(.graph("g"), CancelRequest())
             var last: GraphProgressView?
-            while last?.graph.status != .finished { last = try await updates.next()?.view }
+            while last?.graph.status.isFinished != true, let update = try await updates.next() {
+                last = update.view
+            }
+            #expect(last?.graph.status == .cancelled)
             #expect(last?.repeated == [])
         }
     }

@@ -7,19 +7,13 @@ import Testing
 /// happens in one; `simulate --violations` breaks every rule on purpose, which `scripts/test` has
 /// noticed within 1,000 seeds.
 struct SimulationTests {
-    @Test func `every rule holds over 300 seeds, and every edge and fault is met`() {
-        var coverage = SimulatorCoverage()
-        for seed in UInt64(1)...300 {
+    /// Without optimisation, where assertions count; what all seeds together meet is checked by
+    /// `scripts/simulate`.
+    @Test(arguments: 0..<4)
+    func `every rule holds`(part: UInt64) {
+        for seed in part * 5 + 1...part * 5 + 5 {
             var simulator = Simulator(seed: seed)
             if let broken = simulator.run() { Issue.record("seed \(seed): \(broken)") }
-            coverage.add(simulator.coverage)
-        }
-
-        for edge in SimulatorCoverage.Edge.allCases {
-            #expect(coverage.count(edge) > 0, "no operation went \(edge.rawValue)")
-        }
-        for fault in SimulatorCoverage.Fault.allCases {
-            #expect(coverage.count(fault) > 0, "\(fault.rawValue) never happened")
         }
     }
 
@@ -35,20 +29,12 @@ struct SimulationTests {
         #expect(first.ledger.hash != other.ledger.hash)
     }
 
-    @Test func `whatever waits has a reason, and every reason is true, in 100 seeds`() {
-        var met: Set<Scheduler.Reason.Kind> = []
-        for seed in UInt64(1)...100 {
+    @Test func `whatever waits has a reason, and every reason is true`() {
+        for seed in UInt64(1)...5 {
             var simulator = Simulator(seed: seed)
-            simulator.inspector = { scheduler in
-                met.formUnion(scheduler.reasonKinds)
-                return scheduler.violatedExplanation()
-            }
+            simulator.inspector = { $0.violatedExplanation() }
             if let broken = simulator.run() { Issue.record("seed \(seed): \(broken)") }
         }
-        // No simulated cluster is short of kinds, queues or bytes, or leaves on request, and no
-        // operation of these seeds waits for the rate of a key: those are tried on the bench.
-        let unmet = Set(Scheduler.Reason.Kind.allCases).subtracting(met)
-        #expect(unmet == [.noWorkerForQueue, .dispatchedBytes, .leaving, .keyRate])
     }
 
     // MARK: Seeds that failed once

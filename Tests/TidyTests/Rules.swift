@@ -15,7 +15,7 @@ enum Rules {
         let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
-            "OperonHTTP", "OperonMetrics", "OperonSQLite",
+            "OperonHTTP", "OperonMetrics", "OperonReport", "OperonSQLite",
             "ArgumentParser", "FoundationEssentials", "NIOConcurrencyHelpers", "NIOCore",
             "NIOPosix", "UnixSignals",
         ])
@@ -35,6 +35,7 @@ enum Rules {
             "OperonTerminal": libc.union([
                 "OperonModel", "OperonSystem", "Synchronization",
             ]),
+            "OperonReport": ["OperonModel", "OperonSystem", "OperonTerminal"],
             "OperonSQLite": ports.union(libc).union([
                 "COperonSQLite", "NIOConcurrencyHelpers",
                 // The rare records of the journal are JSON.

@@ -122,8 +122,7 @@ struct BrokerFaultTests {
         let (coordinator, workers) = try await sides.connected()
         let queue = "\(sides.prefix)worker.\(workers[0].incarnation).1"
 
-        try await broker.control(
-            "eval",
+        try await broker.evaluate(
             "{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"\(queue)\">>)), "
                 + "rabbit_amqqueue:delete(Q, false, false, <<\"test\">>)."
         )
@@ -142,8 +141,7 @@ struct BrokerFaultTests {
         let (coordinator, workers) = try await sides.connected()
         let exchange = "\(sides.prefix)dispatch"
 
-        try await broker.control(
-            "eval",
+        try await broker.evaluate(
             "rabbit_exchange:delete(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
                 + "false, <<\"test\">>)."
         )
@@ -162,8 +160,7 @@ struct BrokerFaultTests {
         let broker = try ownBroker()
         let sides = try TransportSides(.broker, url: broker.url)
         let exchange = "\(sides.prefix)beats"
-        try await broker.control(
-            "eval",
+        try await broker.evaluate(
             "rabbit_exchange:declare(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
                 + "topic, true, false, false, [], <<\"test\">>)."
         )

@@ -68,7 +68,7 @@ struct MessageSourceTests {
 
     private func eval(_ expression: String) async throws -> String {
         guard let broker = BrokerFixture.current else { throw TestFailure("no broker") }
-        return try await broker.control("eval", expression)
+        return try await broker.evaluate(expression)
     }
 
     /// Declares a durable queue; what it rejects goes to the queue `dead` if that is named.

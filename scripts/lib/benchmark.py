@@ -28,6 +28,10 @@ import time
 LAYER_WIDTH = 500
 
 
+# The states of a graph in which nothing more happens.
+GRAPH_ENDS = ("finished", "failed", "cancelled")
+
+
 class Setup:
     """Where the programs are, how much to measure, and where figures go."""
 
@@ -615,7 +619,7 @@ class Cluster:
         before, began = self.cpu(), time.time()
         resume = self.client("queue", "resume", "default")
         subprocess.run(resume, check=True, stdout=self.log, stderr=self.log)
-        self.until(lambda: self.ask(f"/v1/graphs/{number}")["status"] in ("finished", "failed"))
+        self.until(lambda: self.ask(f"/v1/graphs/{number}")["status"] in GRAPH_ENDS)
         view = self.ask(f"/v1/graphs/{number}")
         cpu = [after - earlier for after, earlier in zip(self.cpu(), before)]
         for process in watching:
@@ -695,7 +699,7 @@ def served(setup):
             subprocess.run(
                 cluster.client("cancel", number), check=True, stdout=cluster.log, stderr=cluster.log
             )
-            cluster.until(lambda: cluster.ask(f"/v1/graphs/{number}")["status"] in ("finished", "failed"))
+            cluster.until(lambda: cluster.ask(f"/v1/graphs/{number}")["status"] in GRAPH_ENDS)
             cancels.append(cluster.cpu()[0] - begun)
     setup.report(f"served, kept, {count:,}", "us/op", kept)
     setup.report(f"served, not kept, {count:,}", "us/op", unkept)

@@ -3,7 +3,7 @@
 # loopback interface, started and stopped by process id. No system service is touched.
 #
 # Source this file, or run it: scripts/lib/broker.sh start DIR [PORT] | stop DIR | kill9 DIR |
-# wipe DIR | restart DIR | url DIR [USER] | ctl DIR ARGUMENT…
+# wipe DIR | restart DIR | url DIR [USER] | ctl DIR ARGUMENT… | eval DIR EXPRESSION
 #
 #   broker_start DIR [PORT]   starts a broker and returns when it takes logins
 #   broker_url DIR [USER]     prints amqp://guest:guest@127.0.0.1:PORT; there are also the users
@@ -13,6 +13,7 @@
 #   broker_restart DIR        starts it again on the same ports with what its disk kept
 #   broker_stop DIR           ends the broker and its port mapper
 #   broker_ctl DIR …          rabbitmqctl against it
+#   broker_eval DIR …         the value of an Erlang expression in it
 
 # Where deploy/rabbitmq/definitions lies.
 broker_repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -269,17 +270,32 @@ broker_ctl() {
     broker_environment "$dir" rabbitmqctl --silent "$@"
 }
 
+# In milliseconds: rabbitmqctl starts a machine of Erlang's for each call, which takes a core for
+# seconds.
+broker_eval() {
+    local dir=$1 answer
+    # shellcheck disable=SC1091
+    . "$dir/ports"
+    answer=$(env -i PATH=/usr/bin:/bin HOME="$dir/home" ERL_EPMD_PORT="$BROKER_EPMD_PORT" \
+        erl_call -c "$(cat "$dir/home/.erlang.cookie")" -n "operon$BROKER_PORT@localhost" \
+        -e <<<"$2") || return 1
+    case $answer in
+        "{ok, "*"}") answer=${answer#"{ok, "} && printf '%s\n' "${answer%"}"}" ;;
+        *) echo "$answer" >&2 && return 1 ;;
+    esac
+}
+
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -u
     command=${1:-}
     [ -n "${2:-}" ] || command=usage
     case $command in
-        start | stop | kill9 | wipe | restart | url | ctl | pid)
+        start | stop | kill9 | wipe | restart | url | ctl | eval | pid)
             shift
             "broker_$command" "$@"
             ;;
         *)
-            sed -n 's/^# \{0,1\}//p' "$0" | head -n 15 | tail -n +2 >&2
+            sed -n 's/^# \{0,1\}//p' "$0" | head -n 16 | tail -n +2 >&2
             exit 2
             ;;
     esac

@@ -1,6 +1,8 @@
 import ArgumentParser
 import OperonArguments
 import OperonGraphFile
+import OperonModel
+import OperonReport
 import OperonTerminal
 
 struct Graph: ParsableCommand {
@@ -19,7 +21,8 @@ struct Graph: ParsableCommand {
 struct GraphDraw: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "draw",
-        abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid; or print it as JSON.",
+        abstract:
+            "Draw a graph file: as a tree, as a picture, for Graphviz or Mermaid; or as JSON.",
         usage: "operon graph <file> [<options>]"
     )
 
@@ -29,6 +32,8 @@ struct GraphDraw: ParsableCommand {
         case tree
         case dot
         case mermaid
+        case svg
+        case html
         case json
 
         fileprivate var rendering: GraphRendering.Format? {
@@ -36,14 +41,14 @@ struct GraphDraw: ParsableCommand {
             case .tree: .tree
             case .dot: .dot
             case .mermaid: .mermaid
-            case .json: nil
+            case .svg, .html, .json: nil
             }
         }
     }
 
     @Option(
         help: ArgumentHelp(
-            "tree, dot, mermaid or json.",
+            "tree, dot, mermaid, svg, html or json.",
             discussion: """
                 json is a graph file of what would be submitted: values instead of parameters, \
                 and an operation for each element of a repeated one.
@@ -62,6 +67,10 @@ struct GraphDraw: ParsableCommand {
             environment: Environment.current,
             isTerminal: output.isTerminal
         )
+        if format == .svg || format == .html {
+            let drawing = PictureDrawing(picture(of: graph))
+            return output.write(format == .svg ? drawing.file() : drawing.page())
+        }
         guard let format = format.rendering else {
             do throws(GraphFileError) {
                 let json = try GraphFile.encodeJSON(graph.description)
@@ -72,5 +81,15 @@ struct GraphDraw: ParsableCommand {
         }
         let drawn = elements ? graph.description : graph.description.folded
         output.write(Array(GraphRendering(drawn).text(format, style: style).utf8))
+    }
+
+    private func picture(of graph: LoadedGraph) -> Picture {
+        let drawn = elements ? graph.description : graph.description.folded
+        return Picture(
+            drawn.operations.map { Picture.Operation(name: $0.name) },
+            GraphShape(drawn),
+            groups: ElementFolding(drawn.operations).groups,
+            title: drawn.name
+        )
     }
 }

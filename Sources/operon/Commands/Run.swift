@@ -76,6 +76,12 @@ struct Run: AsyncParsableCommand {
     var trace: String?
 
     @Option(
+        help: "Write a report to this file, as one HTML page: the graph, the timeline, failures.",
+        completion: .file()
+    )
+    var report: String?
+
+    @Option(
         help: ArgumentHelp(
             "Store the run in this file, so that --resume can continue it.",
             valueName: "path"
@@ -149,6 +155,7 @@ struct Run: AsyncParsableCommand {
                 logDirectory: logs,
                 showsOutput: showOutput,
                 traceFile: trace,
+                reportFile: report,
                 store: store,
                 resumes: resume,
                 folds: !elements,

@@ -43,6 +43,8 @@ struct RunSession {
         /// How the output of operations is shown; `nil`: that of failed ones at the end.
         var showsOutput: ShownOutput.Mode?
         var traceFile: String?
+        /// Where the report is written as HTML; `nil`: nowhere.
+        var reportFile: String?
         /// Where the run is stored, so that it can be resumed later; `nil`: it is not stored.
         var store: String?
         /// Whether to resume the run in the store.
@@ -109,7 +111,8 @@ struct RunSession {
         do {
             // What a resumed run asked before may have been answered.
             if !options.resumes { try RunQuestions.check(graph, canAsk: questions != nil) }
-            if let traceFile = options.traceFile { try TraceFile.check(traceFile) }
+            if let traceFile = options.traceFile { try TraceFile.file(traceFile).check() }
+            if let reportFile = options.reportFile { try ReportFile.file(reportFile).check() }
             if let url = options.brokerURL { return try await runOnBroker(url) }
             return try await runInProcess()
         } catch {
@@ -491,14 +494,16 @@ struct RunSession {
         if options.store != nil, options.output == .text, code != ExitStatus.success {
             screen.print(["To run what has not succeeded, run the same command with --resume."])
         }
-        if let traceFile = options.traceFile {
-            do {
-                try TraceFile(report).write(to: traceFile)
-            } catch let failure as Failure {
-                // The outcome of the run matters more than the trace file.
-                screen.print([failure.message])
-                code = code == ExitStatus.success ? failure.code : code
+        do {
+            if let traceFile = options.traceFile { try TraceFile(report).write(to: traceFile) }
+            if let reportFile = options.reportFile {
+                let place = options.brokerURL == nil ? "in this process" : "over a broker"
+                try ReportFile(report, assembly.graph, place: place).write(to: reportFile)
             }
+        } catch let failure as Failure {
+            // The outcome of the run matters more than these files.
+            screen.print([failure.message])
+            code = code == ExitStatus.success ? failure.code : code
         }
         if ending.isRead {
             await writeOutput()

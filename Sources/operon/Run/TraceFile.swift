@@ -28,17 +28,7 @@ struct TraceFile {
 
     init(_ report: RunReport) { self.report = report }
 
-    /// Refuses a path that cannot be written, before the run.
-    static func check(_ path: String) throws(Failure) {
-        do throws(UserFile.Problem) {
-            try UserFile.checkWritable(path)
-        } catch {
-            throw Failure(
-                ExitStatus.usage,
-                "the timeline cannot be written to \(path): \(error)"
-            )
-        }
-    }
+    static func file(_ path: String) -> OutputFile { OutputFile(path, "the timeline") }
 
     func write(to path: String) throws {
         var runs: [(name: String, attempt: AttemptReport)] = []
@@ -82,13 +72,6 @@ struct TraceFile {
             lines.append(String(decoding: try encoder.encode(event), as: UTF8.self))
         }
         let text = "[\n" + lines.joined(separator: ",\n") + "\n]\n"
-        do {
-            try UserFile.write(Array(text.utf8), to: path)
-        } catch {
-            throw Failure(
-                ExitStatus.usage,
-                "the timeline cannot be written to \(path): \(error)"
-            )
-        }
+        try Self.file(path).write(Array(text.utf8))
     }
 }

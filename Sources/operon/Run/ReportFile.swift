@@ -1,0 +1,56 @@
+import OperonArguments
+import OperonModel
+import OperonReport
+import OperonRuntime
+import OperonTerminal
+
+/// The report of a run as an HTML file.
+struct ReportFile {
+    private let page: ReportPage
+
+    init(_ report: RunReport, _ graph: LoadedGraph, place: String) {
+        let facts = [
+            // Without the command: it may have a password in it.
+            ("operon", Version.full), ("machine", OwnProcess.hostName),
+            ("processors", "\(Environment.processorCount)"), ("workers", place),
+        ]
+        page = ReportPage(report, of: graph.description, facts: facts)
+    }
+
+    static func file(_ path: String) -> OutputFile { OutputFile(path, "the report") }
+
+    func write(to path: String) throws(Failure) { try Self.file(path).write(page.html()) }
+}
+
+/// A file that a run writes when it ends.
+struct OutputFile {
+    private let path: String
+    private let name: String
+
+    /// - Parameter name: Such as “the report”.
+    init(_ path: String, _ name: String) {
+        self.path = path
+        self.name = name
+    }
+
+    /// Refuses a path that cannot be written, before the run.
+    func check() throws(Failure) {
+        do throws(UserFile.Problem) {
+            try UserFile.checkWritable(path)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    func write(_ bytes: [UInt8]) throws(Failure) {
+        do {
+            try UserFile.write(bytes, to: path)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private func failure(_ error: any Error) -> Failure {
+        Failure(ExitStatus.usage, "\(name) cannot be written to \(path): \(error)")
+    }
+}

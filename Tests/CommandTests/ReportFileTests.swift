@@ -1,0 +1,69 @@
+import Glibc
+import OperonFaultKit
+import Testing
+
+/// `operon run --report`, and graphs as pictures.
+@Suite struct ReportFileTests {
+    private static let graph = """
+        name: nightly
+        operations:
+          fetch: { run: 'true' }
+          load: { run: 'echo "no <space> left"; exit 3', dependencies: [fetch] }
+          after: { run: 'true', dependencies: [load] }
+        """
+
+    @Test(arguments: Place.allCases)
+    func `a run leaves a page that says what happened`(place: Place) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            if place == .broker { try workspace.startWorkers(1, slots: 2) }
+            let run = try workspace.startRun(file, on: place, ["--report", "report.html"])
+            #expect(try await run.end().end == .exit(1))
+            let page = try workspace.read("report.html")
+            for part in [
+                "<title>nightly: failed</title>", "✗ load</h3>", "no &lt;space&gt; left",
+                "<td>because of “load”", "class=\"timeline\"", "class=\"box skipped",
+            ] {
+                #expect(page.contains(part), "\(part)")
+            }
+            // The broker has a password.
+            #expect(!page.contains("amqp:"))
+        }
+    }
+
+    @Test func `a run that is interrupted leaves it, too`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                "operations: { long: { run: sleep 1000 } }"
+            )
+            let run = try workspace.startRun(file, on: .inProcess, ["--report", "report.html"])
+            try await run.says("running long\n")
+            run.signal(SIGINT)
+            #expect(try await run.end().end == .exit(130))
+            #expect(try workspace.read("report.html").contains("⊘ cancelled"))
+        }
+    }
+
+    @Test func `a place that cannot be written is refused before anything runs`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
+            let ended = try await workspace.operon(["run", file, "--report", "none/report.html"])
+            #expect(ended.end == .exit(2))
+            #expect(ended.errors.hasPrefix("the report cannot be written to none/report.html: "))
+            #expect(workspace.lines(of: "ran") == [])
+        }
+    }
+
+    @Test(arguments: ["svg", "html"])
+    func `a graph is drawn`(format: String) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let drawn = try await workspace.operon(["graph", file, "--format", format])
+            #expect(drawn.end == .exit(0))
+            #expect(drawn.output.hasPrefix(format == "svg" ? "<?xml" : "<!DOCTYPE html>"))
+            #expect(drawn.output.split(separator: "<g class=\"box plain\"").count == 4)
+            #expect(drawn.output.split(separator: "<path class=\"arrow\"").count == 3)
+        }
+    }
+}
