@@ -158,7 +158,10 @@ let package = Package(
         ),
         .target(
             name: "OperonReport",
-            dependencies: ["OperonModel", "OperonSystem", "OperonTerminal"],
+            dependencies: [
+                "OperonModel", "OperonSystem", "OperonTerminal",
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
             swiftSettings: settings
         ),
         .target(

@@ -43,14 +43,15 @@ struct Simulate: AsyncParsableCommand {
     /// With fewer seeds, some reason may never be met.
     private static let explainingSeeds: UInt64 = 100
 
-    /// A rule that nobody misses is none.
+    /// Each rule must be missed by some seed when it is broken.
     private func breakEverything() async throws {
         let rules = PlantedViolation.allCases
         let noticed = await Self.parallel(rules.count) { index in
-            (from..<from + seeds).first { seed in
+            let seed = (from..<from + seeds).first { seed in
                 var simulator = Simulator(seed: seed, violation: rules[index])
                 return simulator.run() != nil
             }
+            return (seed, false)
         }
         var unnoticed: [String] = []
         for (rule, seed) in zip(rules, noticed) {
@@ -101,19 +102,15 @@ struct Simulate: AsyncParsableCommand {
         _ count: UInt64,
         _ violation: PlantedViolation?
     ) async -> [Run] {
-        let failed = Shared()
-        return await Self.parallel(Int(count), cores: trace ? 1 : nil) { index in
-            // Seeds before one that fails have run, or run now.
-            guard !failed.flag.load(ordering: .relaxed) else { return Run?.none }
+        await Self.parallel(Int(count), cores: trace ? 1 : nil) { index in
             let run = Run(
                 seed: first + UInt64(index),
                 violation: violation,
                 explains: explain,
                 traces: trace
             )
-            if run.broken != nil { failed.flag.store(true, ordering: .relaxed) }
-            return run
-        }.compactMap(\.self)
+            return (run, run.broken != nil)
+        }
     }
 
     private func add(_ run: Run, to totals: inout Totals) throws {
@@ -158,15 +155,18 @@ struct Simulate: AsyncParsableCommand {
 
     /// What several threads change.
     private final class Shared: Sendable {
-        let flag = Atomic(false)
+        let isStopped = Atomic(false)
         let next = Atomic(0)
     }
 
     /// The results for 0..<count, computed on all cores.
+    ///
+    /// - Parameter compute: Also says whether it is enough. Those with lower numbers are computed
+    ///   all the same.
     private static func parallel<Result: Sendable>(
         _ count: Int,
         cores: Int? = nil,
-        _ compute: @escaping @Sendable (Int) -> Result
+        _ compute: @escaping @Sendable (Int) -> (result: Result, isEnough: Bool)
     ) async -> [Result] {
         let shared = Shared()
         let tasks = cores ?? ProcessInfo.processInfo.activeProcessorCount
@@ -174,10 +174,14 @@ struct Simulate: AsyncParsableCommand {
             for _ in 0..<min(tasks, count) {
                 group.addTask {
                     var own: [(Int, Result)] = []
-                    while case let index = shared.next.add(1, ordering: .relaxed).oldValue,
+                    // A number that was taken is computed.
+                    while !shared.isStopped.load(ordering: .relaxed),
+                        case let index = shared.next.add(1, ordering: .relaxed).oldValue,
                         index < count
                     {
-                        own.append((index, compute(index)))
+                        let (result, isEnough) = compute(index)
+                        if isEnough { shared.isStopped.store(true, ordering: .relaxed) }
+                        own.append((index, result))
                     }
                     return own
                 }

@@ -6,6 +6,9 @@ package enum InputList {
     /// The bytes of an entry in a message without its name: the reference to an output, which is
     /// its hash and some numbers, or an output that is no longer than that.
     static let entryBytes = 80
+    /// The most bytes that an entry takes.
+    package static func bytes(of name: String) -> Int { name.utf8.count + entryBytes }
+
     /// The bytes of an entry for a dependency that left no output, without its name.
     static let nameBytes = 4
 

@@ -35,6 +35,12 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         return address
     }
 
+    /// How a client names a coordinator that listens here.
+    package func clientText(isSecure: Bool) -> String {
+        guard let tcp else { return description }
+        return (isSecure ? "https://" : "http://") + tcp.description
+    }
+
     package var description: String {
         switch self {
         case .socket(let path): Self.socketPrefix + path

@@ -126,6 +126,19 @@ public struct DependencyDescription: Hashable, Sendable, Codable {
         self.name = name
         self.condition = condition
     }
+
+    private enum CodingKeys: String, CodingKey {
+        case name, condition, resolvedID, takesElements
+    }
+
+    /// Reads what an earlier version has written, too.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        name = try container.decode(String.self, forKey: .name)
+        condition = try container.decode(DependencyCondition.self, forKey: .condition)
+        resolvedID = try container.decodeIfPresent(OperationID.self, forKey: .resolvedID)
+        takesElements = try container.decodeIfPresent(Bool.self, forKey: .takesElements) ?? false
+    }
 }
 
 /// An operation as a person describes it, before it is submitted. Names must not contain control

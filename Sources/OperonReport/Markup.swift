@@ -13,7 +13,7 @@ struct Markup: Sendable {
     mutating func number(_ number: Double) {
         let tenths = Int((number * 10).rounded())
         if tenths < 0 { bytes.append(UInt8(ascii: "-")) }
-        self.number(tenths.magnitude / 10 == 0 ? 0 : Int(tenths.magnitude / 10))
+        self.number(Int(tenths.magnitude / 10))
         if tenths.magnitude % 10 > 0 {
             bytes.append(UInt8(ascii: "."))
             self.number(Int(tenths.magnitude % 10))

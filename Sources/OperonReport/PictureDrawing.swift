@@ -2,7 +2,7 @@ import OperonTerminal
 
 /// Draws a picture of a graph as SVG.
 package struct PictureDrawing: Sendable {
-    /// The most columns of a title that are shown; whoever points at a box sees the whole name.
+    /// The most columns of a title that are shown. A tooltip has the whole name.
     private static let titleMax = 30
     /// The width of a usual character in this font, in its unit.
     private static let characterWidth = 7.2
@@ -13,7 +13,7 @@ package struct PictureDrawing: Sendable {
     package init(_ picture: Picture) { self.picture = picture }
 
     /// A file of its own, with its colours in it.
-    package func file() -> [UInt8] {
+    package func svgFile() -> [UInt8] {
         var markup = Markup()
         markup.raw("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
         markup.append(svg(isAlone: true))

@@ -50,8 +50,8 @@ struct PictureLayout: Sendable {
                     last = items.count - 1
                     chain.append(last)
                 }
-                Self.connect(last, arrow.to, &items)
             }
+            if bendsAreMade || passing[number] == 0 { Self.connect(last, arrow.to, &items) }
             chains.append(chain)
         }
         var layers = [[Int]](repeating: [], count: (items.map(\.layer).max() ?? -1) + 1)

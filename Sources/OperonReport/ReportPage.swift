@@ -11,6 +11,8 @@ package struct ReportPage: Sendable {
     package static let failuresMax = 50
     /// The bytes after which the table ends, if names and reasons are long.
     package static let tableBytesMax = 1_200_000
+    /// What a row takes besides its name and its reason.
+    private static let rowBytes = 110
     /// The most columns of an error or a reason.
     private static let reasonMax = 1_000
     /// How many of the last lines of a log are shown.
@@ -114,20 +116,35 @@ package struct ReportPage: Sendable {
                 markup.text(" (attempt \(operation.attempts.count))")
             }
             markup.raw("</p>\n")
-            let tail = TerminalText.tail(operation.log, limit: Self.logLinesMax)
-            let log = tail.lines.joined(separator: "\n")
-            guard !log.isEmpty, bytes + log.utf8.count <= Self.logBytesMax else { continue }
-            bytes += log.utf8.count
-            markup.raw("<pre>")
-            if tail.omitted > 0 { markup.text("… \(tail.omitted) lines before\n") }
-            markup.text(log)
-            markup.raw("</pre>\n")
+            bytes += writeLog(of: operation, bytesMax: Self.logBytesMax - bytes, into: &markup)
         }
         if failed.count > Self.failuresMax {
             markup.raw("<p>")
-            markup.text("… and \(failed.count - Self.failuresMax) more, in the table below.")
+            markup.text("… and \(failed.count - Self.failuresMax) more.")
             markup.raw("</p>\n")
         }
+    }
+
+    /// Returns how many bytes were written.
+    private func writeLog(
+        of operation: OperationReport,
+        bytesMax: Int,
+        into markup: inout Markup
+    ) -> Int {
+        let tail = TerminalText.tail(operation.log, limit: Self.logLinesMax)
+        let log = tail.lines.joined(separator: "\n")
+        guard !log.isEmpty else { return 0 }
+        guard log.utf8.count <= bytesMax else {
+            markup.raw("<p class=\"soft\">Its log is left out: there are many.</p>\n")
+            return 0
+        }
+        markup.raw("<pre>")
+        if tail.omitted > 0 {
+            markup.text("… \(PictureDrawing.plural(tail.omitted, "line")) before\n")
+        }
+        markup.text(log)
+        markup.raw("</pre>\n")
+        return log.utf8.count
     }
 
     // MARK: - Pictures
@@ -136,7 +153,7 @@ package struct ReportPage: Sendable {
         let operations = report.operations.map { operation in
             Picture.Operation(
                 name: operation.name,
-                state: operation.outcome.map { Picture.State($0) } ?? .waiting,
+                state: operation.state,
                 duration: operation.duration
             )
         }
@@ -169,13 +186,15 @@ package struct ReportPage: Sendable {
         for (number, operation) in report.operations.enumerated() {
             for (place, attempt) in operation.attempts.enumerated() {
                 guard let start = attempt.start else { continue }
+                // Workers say when; the clock of one may be wrong.
+                let within: (Duration) -> Duration = { min(max($0, .zero), report.makespan) }
                 let isLast = place == operation.attempts.count - 1
                 bars.append(
                     Timeline.Bar(
                         name: operation.name,
                         worker: attempt.worker,
-                        start: start,
-                        end: attempt.end ?? report.makespan,
+                        start: within(start),
+                        end: within(attempt.end ?? report.makespan),
                         state: Picture.State(attempt.ended),
                         isCritical: isLast && critical.contains(number)
                     )
@@ -199,13 +218,19 @@ package struct ReportPage: Sendable {
     private func writeTable(into markup: inout Markup) {
         var numbers = Array(report.operations.indices)
         markup.raw("<h2>Operations</h2>\n")
-        if numbers.count > Self.rowsMax {
+        if numbers.count > Self.rowsMax || rowBytes > Self.tableBytesMax {
             let ranked = numbers.map { number in
                 let operation = report.operations[number]
-                return (isOdd: operation.outcome != .succeeded, took: operation.duration, number)
+                return (
+                    needsAttention: operation.outcome != .succeeded, took: operation.duration,
+                    number
+                )
             }
             let first = ranked.sorted { left, right in
-                left.isOdd != right.isOdd ? left.isOdd : left.took > right.took
+                guard left.needsAttention == right.needsAttention else {
+                    return left.needsAttention
+                }
+                return left.took > right.took
             }
             markup.raw("<p class=\"soft\">")
             markup.text(
@@ -229,8 +254,15 @@ package struct ReportPage: Sendable {
         markup.raw("</p>\n")
     }
 
+    /// About what all rows would take.
+    private var rowBytes: Int {
+        report.operations.reduce(0) { bytes, operation in
+            bytes + Self.rowBytes + operation.name.utf8.count + Self.why(operation).utf8.count
+        }
+    }
+
     private func writeRow(_ operation: OperationReport, into markup: inout Markup) {
-        let state = operation.outcome.map { Picture.State($0) } ?? .waiting
+        let state = operation.state
         let outcome = operation.outcome == nil ? "unfinished" : state.rawValue
         markup.raw("<tr><td>")
         markup.text(operation.name)
@@ -272,10 +304,15 @@ package struct ReportPage: Sendable {
 }
 
 extension OperationReport {
-    /// Of the attempt that counts.
+    var state: Picture.State {
+        if let outcome { return Picture.State(outcome) }
+        return attempts.last?.ended == .unfinished ? .running : .waiting
+    }
+
+    /// Of the attempt that counts, without the time in which it waited for other operations.
     var duration: Duration {
         guard let start, let end else { return .zero }
-        return max(.zero, end - start)
+        return max(.zero, end - start - waited)
     }
 }
 

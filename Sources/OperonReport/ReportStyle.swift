@@ -2,11 +2,11 @@
 /// Every state has a sign or a word as well, for those who see no colours.
 enum ReportStyle {
     static let picture: StaticString = """
-        svg{--ink:#1c2024;--line:#8b949e;--paper:#fff;--good:#1a7f37;--good-fill:#dafbe1;\
+        svg{--ink:#1c2024;--line:#8b949e;--good:#1a7f37;--good-fill:#dafbe1;\
         --bad:#cf222e;\
         --bad-fill:#ffebe9;--odd:#9a6700;--odd-fill:#fff8c5;--run:#0969da;--run-fill:#ddf4ff;\
         --rest-fill:#f6f8fa;--critical:#8250df;font:12px ui-sans-serif,system-ui,sans-serif}
-        @media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--line:#6e7681;--paper:#0d1117;\
+        @media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--line:#6e7681;\
         --good:#3fb950;\
         --good-fill:#12301c;--bad:#f85149;--bad-fill:#3c1618;--odd:#d29922;--odd-fill:#342a10;\
         --run:#58a6ff;--run-fill:#12263f;--rest-fill:#161b22;--critical:#a371f7}}

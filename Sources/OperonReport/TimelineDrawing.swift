@@ -13,7 +13,7 @@ struct TimelineDrawing: Sendable {
     private static let finest = 0.5
     /// The most bars in the page; with many rows, those that are farther apart are one, too.
     private static let spansMax = 40_000.0
-    /// With more bars, none says what it is: a page of a mebibyte is still read, one of ten is not.
+    /// With more bars, none has a tooltip: they would make the page too large to be sent.
     private static let namedBarsMax = 2_000
 
     private let timeline: Timeline
@@ -69,7 +69,7 @@ struct TimelineDrawing: Sendable {
         markup.raw("</text>\n")
     }
 
-    /// Each bar says what it is to who points at it.
+    /// Each bar has a tooltip.
     private func drawNamed(_ row: Timeline.Row, _ top: Double, into markup: inout Markup) {
         for bar in row.bars {
             markup.raw("<rect class=\"bar ")

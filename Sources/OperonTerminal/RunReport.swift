@@ -10,7 +10,7 @@ package struct RunReport: Sendable {
     package var graph: String
     /// The wall-clock time at the start of the run.
     package var startedAt: WallTime
-    /// From the start of the run to the last outcome.
+    /// From the start of the run to the last outcome, or to the end of a run that ended before.
     package var makespan: Duration
     /// The longest path through the graph by measured durations.
     package var criticalPath: Duration
@@ -103,6 +103,8 @@ package struct OperationReport: Hashable, Sendable {
     package var start: Duration?
     /// When the outcome became known.
     package var end: Duration?
+    /// How much of the time between them it waited for other operations.
+    package var waited: Duration = .zero
     /// The worker that ran the last attempt.
     package var worker: String?
     /// The attempts in the order of their start.

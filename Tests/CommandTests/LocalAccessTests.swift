@@ -65,7 +65,16 @@ import Testing
         try await Workspace.run { workspace in
             let address = "127.0.0.1:\(try LoopbackPort.take())"
             let up = try start(workspace, "graphs.db", ["--listen", address])
-            try await up.says("answers at \(address)")
+            // The command that it names is one that works.
+            let command = "operon submit FILE --coordinator "
+            try await up.says(command)
+            let said = try #require(up.errors.text.split(separator: "\n").last)
+            #expect(said.hasSuffix(command + "http://\(address)"), "\(said)")
+            let file = try workspace.write("g.yaml", "operations: { a: { run: 'true' } }")
+            let submitted = try await workspace.operon([
+                "submit", file, "--coordinator", "http://\(address)",
+            ])
+            #expect(submitted.end == .exit(0), "\(submitted.errors)")
             let token = try workspace.read(Self.folder + "/token").split(separator: "\n")[0]
             #expect(try mode(workspace, Self.folder + "/token") == 0o600)
             for route in HTTPServer.routes where route.access != .open {

@@ -31,6 +31,35 @@ import Testing
         }
     }
 
+    @Test func `elements that were found at run time are in the picture and on the path`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  list: { run: 'echo "[1, 2]" > $OPERON_OUTPUT' }
+                  part:
+                    run: sleep 0.3
+                    forEach: { output: list }
+                  last: { run: sleep 0.3, dependencies: ["part[*]"] }
+                """
+            )
+            let run = try workspace.startRun(
+                file,
+                on: .inProcess,
+                ["--report", "report.html", "--output", "json"]
+            )
+            let report = try await run.end().report()
+            #expect(report.criticalPath >= 0.6)
+            let page = try workspace.read("report.html")
+            // From the list over an element and the group to the last.
+            #expect(page.split(separator: "<path class=\"arrow critical\"").count > 3)
+            #expect(page.contains("<title>part[1]: succeeded"))
+        }
+    }
+
     @Test func `a run that is interrupted leaves it, too`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write(

@@ -7,7 +7,7 @@ struct TriggerSimulationTests {
     @Test func `triggers that fire each minute fire at every tick of an hour, once`() {
         var bench = TriggerBench()
         let start = bench.moment.wall
-        for number in 0..<300 {
+        for number in 0..<60 {
             bench.add("t\(number)", .every(60))
             if number % 10 == 9 { bench.pass(.milliseconds(100)) }
         }
@@ -24,7 +24,7 @@ struct TriggerSimulationTests {
             for graph in bench.submitAll() { bench.end(graph) }
         }
         #expect(firings == ticks.count)
-        #expect(firings >= 18_000 && firings <= 18_300)
+        #expect(firings >= 3_600 && firings <= 3_660)
     }
 
     /// Clocks that jump both ways, crashes between any two effects, refusals, and repeated

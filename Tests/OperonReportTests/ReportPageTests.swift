@@ -133,7 +133,7 @@ import Testing
             groups: [],
             title: Self.hostile[0]
         )
-        let parser = XMLParser(data: Data(PictureDrawing(picture).file()))
+        let parser = XMLParser(data: Data(PictureDrawing(picture).svgFile()))
         #expect(parser.parse(), "\(parser.parserError.debugDescription)")
     }
 
@@ -160,8 +160,12 @@ import Testing
 
     @Test func `long names end the table, and it says so`() {
         let long = String(repeating: "n", count: 250)
-        let operations = (0..<10_000).map { Self.operation("\(long)\($0)", .succeeded) }
+        let operations = (0..<10_000).map { number in
+            Self.operation("\(long)\(number)", number > 9_900 ? .failed : .succeeded)
+        }
         let page = Self.page(operations)
+        // Those that failed come first.
+        #expect(page.contains("\(long)9999<td class=failed>"))
         #expect(page.utf8.count < 2 << 20, "\(page.utf8.count)")
         #expect(page.contains(" more operations.</p>"))
     }

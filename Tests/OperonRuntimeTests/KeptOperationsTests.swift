@@ -147,9 +147,10 @@ import Testing
         )
         var taken: [UInt32: Int] = [:]
         var hasOtherInputs = false
-        try kept.assemble(&assembly, graph.operations.count) { one in
-            if let one { taken[one.number, default: 0] += 1 } else { hasOtherInputs = true }
+        let collecting = try kept.assemble(&assembly, graph.operations.count) { number in
+            if let number { taken[number, default: 0] += 1 } else { hasOtherInputs = true }
         }
+        #expect(collecting == [])
         let compiled = try assembly.finish()
 
         #expect(compiled.name == expected.name)

@@ -35,7 +35,7 @@ enum Rules {
             "OperonTerminal": libc.union([
                 "OperonModel", "OperonSystem", "Synchronization",
             ]),
-            "OperonReport": ["OperonModel", "OperonSystem", "OperonTerminal"],
+            "OperonReport": ["HeapModule", "OperonModel", "OperonSystem", "OperonTerminal"],
             "OperonSQLite": ports.union(libc).union([
                 "COperonSQLite", "NIOConcurrencyHelpers",
                 // The rare records of the journal are JSON.

@@ -2,7 +2,8 @@
 
     check_deploy.py times                   whoever stops a worker waits for its drain
     check_deploy.py containers              every container is confined, and has a limit of memory
-    check_deploy.py alerts                  alerts name metrics that there are
+    check_deploy.py observability FILE      alerts and dashboard name metrics that there are; the
+                                            queries of the dashboard go to FILE as rules
     check_deploy.py definitions PASSWORD    standard input: definitions for the prefix `a+b.` and
                                             workers with this password
 """
@@ -109,16 +110,51 @@ def check_containers():
                 sys.exit(f"deploy/kubernetes/operon.yaml: {name} is not confined")
 
 
-def check_alerts():
+def check_observability(file):
+    folder = ROOT / "deploy/observability"
     known = set(re.findall(r"\boperon_\w+", (ROOT / "docs/OBSERVING.md").read_text()))
-    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
-    for group in rules["groups"]:
-        for rule in group["rules"]:
-            for name in re.findall(r"\boperon_\w+", rule["expr"]):
-                if re.sub(r"_(bucket|count|sum)$", "", name) not in known:
-                    sys.exit(f"{rule['alert']}: docs/OBSERVING.md has no {name}")
+
+    def check_names(expression, place):
+        for name in re.findall(r"\boperon_\w+", expression):
+            if re.sub(r"_(bucket|count|sum)$", "", name) not in known:
+                sys.exit(f"{place}: docs/OBSERVING.md has no {name}")
+
+    rules = yaml.safe_load((folder / "alerts.yaml").read_text())["groups"][0]["rules"]
+    for rule in rules:
+        check_names(rule["expr"], rule["alert"])
+    tests = yaml.safe_load((folder / "alerts-test.yaml").read_text())["tests"]
+    cases = [case for test in tests for case in test["alert_rule_test"]]
+    for rule in rules:
+        expected = {bool(case.get("exp_alerts")) for case in cases
+                    if case["alertname"] == rule["alert"]}
+        if expected != {True, False}:
+            sys.exit(f"alerts-test.yaml does not try both for {rule['alert']}: that it fires, "
+                     "and that it does not")
+
+    board = json.loads((folder / "dashboard.json").read_text())
+    queries = []
+    taken = {}
+    for panel in board["panels"]:
+        place = f"panel “{panel['title']}”"
+        at = panel["gridPos"]
+        for x in range(at["x"], at["x"] + at["w"]):
+            for y in range(at["y"], at["y"] + at["h"]):
+                if x >= 24 or (x, y) in taken:
+                    sys.exit(f"{place} is on “{taken.get((x, y), 'the edge')}”")
+                taken[x, y] = panel["title"]
+        for target in panel.get("targets", []):
+            check_names(target["expr"], place)
+            queries.append(target["expr"])
+    if len({panel["id"] for panel in board["panels"]}) < len(board["panels"]):
+        sys.exit("two panels have one number")
+    # What Grafana puts in.
+    records = [{"record": f"query:{number}",
+                "expr": query.replace("$__rate_interval", "5m").replace("$job", "operon")}
+               for number, query in enumerate(queries)]
+    group = {"groups": [{"name": "dashboard", "rules": records}]}
+    pathlib.Path(file).write_text(json.dumps(group))
 
 
-CHECKS = {"times": check_times, "containers": check_containers, "alerts": check_alerts,
+CHECKS = {"times": check_times, "containers": check_containers, "observability": check_observability,
           "definitions": check_definitions}
 CHECKS[sys.argv[1]](*sys.argv[2:])

@@ -117,6 +117,7 @@ package struct HostileAddition: Sendable {
             place.integer(2, values.number())
             message.data(3, place.bytes)
         }
+        if values.isIn(10) { message.integer(4, values.number(or: 1)) }
         return message.bytes
     }
 

@@ -81,6 +81,19 @@ extension CoordinatorService {
         let (settings, failFast) = scheduler.settings(of: graph)
         var description = settings
         description.operations = catalog.previous(of: graph, scheduler).map(\.description)
+        // A group does not fail: it is skipped if an element does.
+        for operation in description.operations {
+            let failed = operation.dependencies.first {
+                $0.takesElements && $0.condition == .failed
+            }
+            guard let failed else { continue }
+            throw ClientError(
+                .conflict,
+                "“\(operation.name)” runs if an element of “\(failed.name)” fails, and a new graph "
+                    + "would add these elements again: submit the file of the graph again with "
+                    + "operon resubmit."
+            )
+        }
         // After an edit, a dependency that stayed is an operation of an earlier graph.
         let own = Set(description.operations.lazy.map(\.name))
         for place in description.operations.indices {

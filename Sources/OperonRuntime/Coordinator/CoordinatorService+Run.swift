@@ -223,7 +223,7 @@ extension GraphCatalog {
         let current = scheduler.dependencies(of: id)
         var conditions: [OperationID: DependencyCondition] = [:]
         for dependency in current { conditions[dependency.operation] = dependency.condition }
-        var dependencies: [DependencyDescription] = []
+        var dependencies = DescribedDependencies()
         for var dependency in description.dependencies {
             let own = self[id.graph].number(of: dependency.name)
                 .map { OperationID(graph: id.graph, index: $0) }
@@ -234,31 +234,20 @@ extension GraphCatalog {
                     .first(where: { conditions[$0] != nil }),
                 let condition = conditions.removeValue(forKey: operation)
             else { continue }
-            if self[operation.graph].group(ofElements: operation.index) != nil {
+            let isOwn = operation.graph == id.graph
+            if isOwn, self[operation.graph].group(ofElements: operation.index) != nil {
                 let element = Dependency(operation: operation, condition: condition)
                 dependency = described(element, of: id, scheduler)
             } else {
                 dependency.condition = condition
             }
-            Self.append(dependency, to: &dependencies)
+            dependencies.append(dependency)
         }
         for dependency in current where conditions[dependency.operation] != nil {
-            Self.append(described(dependency, of: id, scheduler), to: &dependencies)
+            dependencies.append(described(dependency, of: id, scheduler))
         }
-        description.dependencies = dependencies
+        description.dependencies = dependencies.all
         return description
-    }
-
-    /// Appends a dependency unless it is there: several elements have the same group.
-    private static func append(
-        _ dependency: DependencyDescription,
-        to dependencies: inout [DependencyDescription]
-    ) {
-        guard let place = dependencies.firstIndex(where: { $0.name == dependency.name }) else {
-            dependencies.append(dependency)
-            return
-        }
-        if dependency.takesElements { dependencies[place].takesElements = true }
     }
 
     /// A dependency that was added after the submission, or that is on an element of an output.
@@ -315,6 +304,23 @@ extension GraphCatalog {
             let key = CoordinatorService.runKey(after: GraphID(rawValue: before), source)
             return use(of: key, by: "")?.graph == graph
         }
+    }
+}
+
+/// The dependencies of one operation, each name once: several elements have the same group.
+private struct DescribedDependencies {
+    private(set) var all: [DependencyDescription] = []
+    private var places: [String: Int] = [:]
+
+    mutating func append(_ dependency: DependencyDescription) {
+        guard let place = places[dependency.name] else {
+            places[dependency.name] = all.count
+            all.append(dependency)
+            return
+        }
+        if dependency.takesElements { all[place].takesElements = true }
+        // One that waits for a success, and one that waits for any end: both wait for a success.
+        if dependency.condition != .finished { all[place].condition = dependency.condition }
     }
 }
 

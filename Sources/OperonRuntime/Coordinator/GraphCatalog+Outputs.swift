@@ -79,14 +79,18 @@ extension GraphCatalog {
                 wanted.insert(OperationID(graph: graph, index: index))
             }
         }
+        var groups: Set<OperationID> = []
         for operation in more where operation.wantsInputs {
             for dependency in operation.dependencies {
                 guard let other = dependency.resolvedID else { continue }
                 wanted.insert(other)
-                guard dependency.takesElements else { continue }
-                for index in self[other.graph].elements(of: other.index) {
-                    wanted.insert(OperationID(graph: other.graph, index: index))
-                }
+                if dependency.takesElements { groups.insert(other) }
+            }
+        }
+        // The order does not matter: each is added once.
+        for group in groups {
+            for index in self[group.graph].elements(of: group.index) {
+                wanted.insert(OperationID(graph: group.graph, index: index))
             }
         }
         return wanted.sorted()
@@ -120,6 +124,7 @@ extension GraphCatalog {
         var sources: [OperationID?] = []
         var bytes = 0
         func add(_ name: String, _ source: OperationID?) {
+            guard seen.insert(name).inserted else { return }
             let output = source.flatMap { self[$0.graph].output(of: $0.index) }
             bytes += output?.bytes.count ?? 0
             var input = NamedInput(name: name, output: output)
@@ -127,9 +132,10 @@ extension GraphCatalog {
             inputs.append(input)
             sources.append(source)
         }
-        for dependency in dependencies where seen.insert(dependency.name).inserted {
+        for dependency in dependencies {
             let source = source(of: dependency, in: graph)
-            guard dependency.takesElements, let source else {
+            // Of a dropped graph, nobody knows the elements any more.
+            guard dependency.takesElements, let source, !isDropped(source.graph) else {
                 add(dependency.name, source)
                 continue
             }

@@ -69,6 +69,9 @@ extension GraphCatalog: RequestResolver {
             resolve(name, in: graph)
         }
         guard let new else { return nil }
+        if let group = new.addition.group {
+            try self[graph].check(new.description.operations, of: group, limits)
+        }
         let outputs = try outputs(for: new.description.operations, of: graph, notices)
         let body: [UInt8]
         do throws(WireError) {

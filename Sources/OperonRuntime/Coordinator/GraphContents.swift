@@ -16,8 +16,10 @@ struct GraphContents: Sendable {
     private var spare: SpareOutputs?
     /// The running operation that added an operation. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
-    /// The elements that were added to each group. Only looked up.
-    private var elements: [UInt32: [Range<UInt32>]] = [:]
+    /// The elements that running operations added, by their group. Only looked up.
+    private var elements: [UInt32: AddedElements] = [:]
+    /// The group of what each operation adds. Only looked up.
+    private var groups: [UInt32: UInt32] = [:]
     /// For each group, how many unfinished operations, of any graph, take the outputs of its
     /// elements, those included that are added later. Only looked up.
     private var elementConsumers: [UInt32: UInt32] = [:]
@@ -31,6 +33,12 @@ struct GraphContents: Sendable {
     /// When each operation finished, in nanoseconds since 1970; 0: it has not, or nobody knows.
     /// Shorter than `operations` until the last operation has finished.
     private var finishTimes: [Int64] = []
+
+    private struct AddedElements: Sendable {
+        var ranges: [Range<UInt32>] = []
+        /// What they take at most in the list of an operation's inputs.
+        var listBytes = 0
+    }
 
     private struct Sizes: Sendable {
         let inlineInputBytes: Int
@@ -66,18 +74,18 @@ struct GraphContents: Sendable {
     mutating func assemble(_ assembly: inout GraphAssembly, _ count: Int) throws {
         var consumers: [UInt32] = []
         var hasOtherInputs = false
-        var groups: [UInt32] = []
-        try operations.assemble(&assembly, count) { taken in
-            guard let taken else {
+        let collecting = try operations.assemble(&assembly, count) { number in
+            guard let number else {
                 hasOtherInputs = true
                 return
             }
             if consumers.isEmpty { consumers = Array(repeating: 0, count: count) }
-            consumers[Int(taken.number)] += 1
-            if taken.withElements { groups.append(taken.number) }
+            consumers[Int(number)] += 1
         }
         self.consumers = consumers
-        for group in groups { retainElements(of: group) }
+        for index in collecting {
+            for group in operations.inputs(of: index).ownGroups { retainElements(of: group) }
+        }
         if hasOtherInputs { self.hasOtherInputs = true }
     }
 
@@ -136,29 +144,48 @@ struct GraphContents: Sendable {
 
     /// Uncounts an operation that might have asked for an output.
     mutating func release(_ number: UInt32) {
-        guard isWanted(number) else { return }
+        guard Int(number) < consumers.count, consumers[Int(number)] > 0 else { return }
         consumers[Int(number)] -= 1
-        if consumers[Int(number)] == 0, let output = outputs.removeValue(forKey: number) {
-            spare?.keep(output.payload, of: number)
-        }
+        dropIfUnwanted(number)
+    }
+
+    private mutating func dropIfUnwanted(_ number: UInt32) {
+        guard !isWanted(number), let output = outputs.removeValue(forKey: number) else { return }
+        spare?.keep(output.payload, of: number)
     }
 
     /// Counts one more operation, of any graph, that may ask for the outputs of a group's elements.
     mutating func retainElements(of group: UInt32) {
         elementConsumers[group, default: 0] += 1
-        for element in elements(of: group) { retain(element) }
+        guard elementConsumers[group] == 1, spare != nil else { return }
+        for element in elements(of: group) {
+            if let output = spare?.take(element) { keep(output, of: element) }
+        }
     }
 
     /// Uncounts an operation that might have asked for the outputs of a group's elements.
     mutating func releaseElements(of group: UInt32) {
         guard let count = elementConsumers[group] else { return }
         elementConsumers[group] = count > 1 ? count - 1 : nil
-        for element in elements(of: group) { release(element) }
+        guard count == 1 else { return }
+        for element in elements(of: group) { dropIfUnwanted(element) }
     }
 
     /// The elements that were added to a group, in the order in which they were.
     func elements(of group: UInt32) -> some Sequence<UInt32> {
-        (elements[group] ?? []).lazy.joined()
+        (elements[group]?.ranges ?? []).lazy.joined()
+    }
+
+    /// Checks that an operation which takes the outputs of the group's elements can be sent with
+    /// those of more elements, whatever these leave.
+    ///
+    /// - Throws: `limitExceeded`: `inputListBytes`.
+    func check(_ more: [OperationDescription], of group: UInt32, _ limits: Limits) throws(Refusal) {
+        guard elementConsumers[group] != nil else { return }
+        let bytes = more.reduce(elements[group]?.listBytes ?? 0) { bytes, element in
+            bytes + InputList.bytes(of: element.name)
+        }
+        try LimitName.inputListBytes.check(bytes, limits.inputListBytes)
     }
 
     /// The operations whose outputs an operation takes, if some are of other graphs.
@@ -169,13 +196,16 @@ struct GraphContents: Sendable {
     /// The existing operations of this graph whose outputs these would ask for.
     mutating func wanted(by more: [OperationDescription]) -> Set<UInt32> {
         var wanted: Set<UInt32> = []
+        var groups: Set<UInt32> = []
         for operation in more where operation.wantsInputs {
             for dependency in operation.dependencies where dependency.resolvedID == nil {
                 guard let number = number(of: dependency.name) else { continue }
                 wanted.insert(number)
-                if dependency.takesElements { wanted.formUnion(elements(of: number)) }
+                if dependency.takesElements { groups.insert(number) }
             }
         }
+        // The order does not matter: each is added once.
+        for group in groups { wanted.formUnion(elements(of: group)) }
         return wanted
     }
 
@@ -239,9 +269,12 @@ struct GraphContents: Sendable {
     mutating func adopt(_ children: Range<Int>, by parent: UInt32) {
         for index in children { parents[UInt32(index)] = parent }
         guard !children.isEmpty, let group = group(ofElementsAddedBy: parent) else { return }
+        groups[parent] = group
         let added = UInt32(children.lowerBound)..<UInt32(children.upperBound)
-        elements[group, default: []].append(added)
-        for _ in 0..<(elementConsumers[group] ?? 0) { for index in added { retain(index) } }
+        elements[group, default: AddedElements()].ranges.append(added)
+        elements[group]?.listBytes += children.reduce(0) {
+            $0 + InputList.bytes(of: operations.name(of: $1))
+        }
     }
 
     /// Starts keeping spare outputs, for a coordinator without a store from which operations that
@@ -261,7 +294,10 @@ struct GraphContents: Sendable {
 
     /// Whether an unfinished operation may ask for this operation's output.
     func isWanted(_ index: UInt32) -> Bool {
-        Int(index) < consumers.count && consumers[Int(index)] > 0
+        if Int(index) < consumers.count, consumers[Int(index)] > 0 { return true }
+        guard !elementConsumers.isEmpty, let parent = parents[index], let group = groups[parent]
+        else { return false }
+        return elementConsumers[group] != nil
     }
 
     /// Registers an operation again whose next round begins: it takes the same outputs as before.

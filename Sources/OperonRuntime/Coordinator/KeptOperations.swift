@@ -100,16 +100,16 @@ struct KeptOperations: Sendable {
             if withElements { otherGroups.append(other) }
         }
 
-        fileprivate var eachOnce: Inputs {
+        fileprivate var deduplicated: Inputs {
             var inputs = self
-            inputs.own = Self.once(own)
-            inputs.others = Self.once(others)
-            inputs.ownGroups = Self.once(ownGroups)
-            inputs.otherGroups = Self.once(otherGroups)
+            inputs.own = Self.deduplicated(own)
+            inputs.others = Self.deduplicated(others)
+            inputs.ownGroups = Self.deduplicated(ownGroups)
+            inputs.otherGroups = Self.deduplicated(otherGroups)
             return inputs
         }
 
-        private static func once<ID: Hashable & Comparable>(_ ids: [ID]) -> [ID] {
+        private static func deduplicated<ID: Hashable & Comparable>(_ ids: [ID]) -> [ID] {
             ids.count > 1 ? Set(ids).sorted() : ids
         }
     }
@@ -144,7 +144,7 @@ struct KeptOperations: Sendable {
                 }
             }
         }
-        return inputs.eachOnce
+        return inputs.deduplicated
     }
 
     /// Appends operations.
@@ -172,20 +172,21 @@ extension KeptOperations {
     /// Compiles the first operations of a stored graph.
     ///
     /// - Parameter takes: Called once for each pair of an operation and another one whose output it
-    ///   takes, with the number of the latter, and whether it takes the outputs of its elements;
-    ///   `nil`: it is in another graph.
+    ///   takes, with the number of the latter; `nil`: it is in another graph.
+    /// - Returns: The operations that take the outputs of the elements of a group.
     /// - Throws: `WireError` or `Refusal` if the stored operations are invalid.
     mutating func assemble(
         _ assembly: inout GraphAssembly,
         _ count: Int,
-        takes: ((number: UInt32, withElements: Bool)?) -> Void
-    ) throws {
+        takes: (UInt32?) -> Void
+    ) throws -> [Int] {
         // Gives up the second reference, so that nothing is copied.
-        guard var stored = stored.take() else { return }
+        guard var stored = stored.take() else { return [] }
         defer { self.stored = stored }
         guard count <= stored.count else {
             throw Refusal.invalid(field: "operations", why: "some of them are missing")
         }
+        var collecting: [Int] = []
         var policies: [[UInt8]: UInt32] = [:]
         var last: (key: [UInt8], policy: UInt32)?
         var outline = StoredOperations.Outline()
@@ -223,9 +224,11 @@ extension KeptOperations {
                     )
                 }
                 let isNew = assembly.depend(on: number, dependency.condition)
-                if isNew, outline.mayWantInputs { takes((number, dependency.takesElements)) }
+                if isNew, outline.mayWantInputs { takes(number) }
             }
+            if outline.dependencies.contains(where: \.takesElements) { collecting.append(index) }
         }
+        return collecting
     }
 }
 

@@ -69,7 +69,7 @@ struct GraphDraw: ParsableCommand {
         )
         if format == .svg || format == .html {
             let drawing = PictureDrawing(picture(of: graph))
-            return output.write(format == .svg ? drawing.file() : drawing.page())
+            return output.write(format == .svg ? drawing.svgFile() : drawing.page())
         }
         guard let format = format.rendering else {
             do throws(GraphFileError) {

@@ -126,7 +126,7 @@ struct Map: AsyncParsableCommand {
     private static func hint(for option: String) -> String {
         let names = helpMessage().split { !$0.isLetter && $0 != "-" }
             .filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
-        let word = String(option.drop { $0 == "-" })
+        let word = String(option.drop { $0 == "-" }.prefix { $0 != "=" })
         let meant = Suggestion.nearest(to: word, among: names)
         return meant.map { "; did you mean --\($0)?" } ?? ""
     }

@@ -64,8 +64,8 @@ struct Run: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            Show what operations print: of each attempt when it ends (whole), or each line as it \
-            comes, after the name of its operation (stream).
+            Show what operations print: of each attempt when it ends (whole, also without a mode), \
+            or each line as it comes, after the name of its operation (stream).
             """,
             valueName: "mode"
         )

@@ -140,11 +140,13 @@ struct CoordinatorSession {
         let watchdog = CoordinatorHost.Activity { [environment] _ in
             try await ServiceWatchdog(environment: environment)?.run { pulse.stagnation }
         }
+        let isSecure = self.server.tls != nil
         let server = CoordinatorHost.Activity { [say, isAtOwnSocket] _ in
             do throws(HTTPServerError) {
                 try await http.run { address in
                     say("answers at \(address)")
-                    let option = isAtOwnSocket ? "" : " --coordinator \(address)"
+                    let place = address.clientText(isSecure: isSecure)
+                    let option = isAtOwnSocket ? "" : " --coordinator \(place)"
                     say("to submit a graph from another terminal: operon submit FILE\(option)")
                     Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }

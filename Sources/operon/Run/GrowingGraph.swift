@@ -70,6 +70,14 @@ final class GrowingGraph: Sendable {
         guard operations.count > submitted.description.operations.count else { return submitted }
         var description = submitted.description
         description.operations = operations
+        // The scheduler knows by itself that a group waits for what is added to it.
+        for group in ElementFolding(operations).groups {
+            for index in group.added.joined() {
+                description.operations[group.index].dependencies.append(
+                    DependencyDescription(operations[index].name)
+                )
+            }
+        }
         do throws(Refusal) {
             let compiled = try CompiledGraph.compile(description)
             return LoadedGraph(description: description, compiled: compiled)

@@ -81,6 +81,7 @@ struct ReportAssembly: Sendable {
         )
         report.start = last?.start.map { $0 - origin }
         report.end = (last?.end ?? operation.finishedAt).map { $0 - origin }
+        report.waited = last?.waited ?? .zero
         report.worker = last.flatMap { $0.worker == .nobody ? nil : name(of: $0.worker) }
         report.attempts = operation.attempts.enumerated().map { attempt($1, number: $0 + 1) }
         switch operation.outcome {

@@ -17,9 +17,9 @@ struct ReportFile {
         page = ReportPage(report, of: graph.description, facts: facts)
     }
 
-    static func file(_ path: String) -> OutputFile { OutputFile(path, "the report") }
+    static func output(at path: String) -> OutputFile { OutputFile(path, "the report") }
 
-    func write(to path: String) throws(Failure) { try Self.file(path).write(page.html()) }
+    func write(to path: String) throws(Failure) { try Self.output(at: path).write(page.html()) }
 }
 
 /// A file that a run writes when it ends.

@@ -111,8 +111,8 @@ struct RunSession {
         do {
             // What a resumed run asked before may have been answered.
             if !options.resumes { try RunQuestions.check(graph, canAsk: questions != nil) }
-            if let traceFile = options.traceFile { try TraceFile.file(traceFile).check() }
-            if let reportFile = options.reportFile { try ReportFile.file(reportFile).check() }
+            if let traceFile = options.traceFile { try TraceFile.output(at: traceFile).check() }
+            if let reportFile = options.reportFile { try ReportFile.output(at: reportFile).check() }
             if let url = options.brokerURL { return try await runOnBroker(url) }
             return try await runInProcess()
         } catch {
@@ -494,16 +494,10 @@ struct RunSession {
         if options.store != nil, options.output == .text, code != ExitStatus.success {
             screen.print(["To run what has not succeeded, run the same command with --resume."])
         }
-        do {
-            if let traceFile = options.traceFile { try TraceFile(report).write(to: traceFile) }
-            if let reportFile = options.reportFile {
-                let place = options.brokerURL == nil ? "in this process" : "over a broker"
-                try ReportFile(report, assembly.graph, place: place).write(to: reportFile)
-            }
-        } catch let failure as Failure {
+        for problem in writeFiles(report, assembly.graph) {
             // The outcome of the run matters more than these files.
-            screen.print([failure.message])
-            code = code == ExitStatus.success ? failure.code : code
+            screen.print([problem.message])
+            code = code == ExitStatus.success ? problem.code : code
         }
         if ending.isRead {
             await writeOutput()
@@ -511,6 +505,26 @@ struct RunSession {
             await writeOutput(within: Self.outputPatience)
         }
         return code
+    }
+
+    /// Writes the timeline and the report, as far as that works.
+    private func writeFiles(_ report: RunReport, _ graph: LoadedGraph) -> [Failure] {
+        var problems: [Failure] = []
+        do {
+            if let traceFile = options.traceFile { try TraceFile(report).write(to: traceFile) }
+        } catch let failure as Failure {
+            problems.append(failure)
+        } catch {
+            problems.append(Failure(ExitStatus.failed, "\(error)"))
+        }
+        guard let reportFile = options.reportFile else { return problems }
+        let place = options.brokerURL == nil ? "in this process" : "over a broker"
+        do throws(Failure) {
+            try ReportFile(report, graph, place: place).write(to: reportFile)
+        } catch {
+            problems.append(error)
+        }
+        return problems
     }
 }
 

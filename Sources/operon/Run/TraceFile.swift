@@ -28,7 +28,7 @@ struct TraceFile {
 
     init(_ report: RunReport) { self.report = report }
 
-    static func file(_ path: String) -> OutputFile { OutputFile(path, "the timeline") }
+    static func output(at path: String) -> OutputFile { OutputFile(path, "the timeline") }
 
     func write(to path: String) throws {
         var runs: [(name: String, attempt: AttemptReport)] = []
@@ -72,6 +72,6 @@ struct TraceFile {
             lines.append(String(decoding: try encoder.encode(event), as: UTF8.self))
         }
         let text = "[\n" + lines.joined(separator: ",\n") + "\n]\n"
-        try Self.file(path).write(Array(text.utf8))
+        try Self.output(at: path).write(Array(text.utf8))
     }
 }
