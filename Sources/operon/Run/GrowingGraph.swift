@@ -70,20 +70,44 @@ final class GrowingGraph: Sendable {
         guard operations.count > submitted.description.operations.count else { return submitted }
         var description = submitted.description
         description.operations = operations
-        // The scheduler knows by itself that a group waits for what is added to it.
-        for group in ElementFolding(operations).groups {
-            for index in group.added.joined() {
-                description.operations[group.index].dependencies.append(
-                    DependencyDescription(operations[index].name)
-                )
-            }
+        do throws(Refusal) {
+            return try Self.loaded(Self.linked(description))
+        } catch {
+            // With these dependencies it has more than a graph may have.
         }
         do throws(Refusal) {
-            let compiled = try CompiledGraph.compile(description)
-            return LoadedGraph(description: description, compiled: compiled)
+            return try Self.loaded(description)
         } catch {
             preconditionFailure("each of its parts was found to fit behind the others: \(error)")
         }
+    }
+
+    private static func loaded(_ description: GraphDescription) throws(Refusal) -> LoadedGraph {
+        LoadedGraph(
+            description: description,
+            compiled: try CompiledGraph.compile(description)
+        )
+    }
+
+    /// The same graph, in which elements that were added come after what added them, and before
+    /// their group: no description says so.
+    private static func linked(_ description: GraphDescription) -> GraphDescription {
+        var linked = description
+        for group in ElementFolding(description.operations).groups {
+            let adding = group.adding.map { description.operations[$0].name }
+            for index in group.added.joined() {
+                let element = description.operations[index]
+                if let adding, !element.dependencies.contains(where: { $0.name == adding }) {
+                    linked.operations[index].dependencies.append(
+                        DependencyDescription(adding, .finished)
+                    )
+                }
+                linked.operations[group.index].dependencies.append(
+                    DependencyDescription(element.name)
+                )
+            }
+        }
+        return linked
     }
 }
 
