@@ -140,4 +140,29 @@ import Testing
         let others = try Self.contents(0, isStored: false)
         try others.check(Self.elements + Self.elements, of: 2, limits)
     }
+
+    @Test func `an operation cannot take those of another graph`() throws {
+        var catalog = GraphCatalog(limits: Limits(), hasStore: true)
+        for name in ["own", "other"] {
+            let contents = GraphContents(Self.graph(0), limits: Limits())
+            catalog.append(name, contents, GraphCatalog.Submission())
+        }
+        let held = HeldAttempt(
+            attempt: AttemptID(epoch: Epoch(rawValue: 1), number: 1),
+            operation: OperationID(graph: GraphID(rawValue: 0), index: 0)
+        )
+        func request(_ name: String, _ number: UInt64) throws -> AdditionRequest {
+            var taker = Self.command("taker")
+            var dependency = DependencyDescription(name)
+            dependency.takesElements = true
+            taker.dependencies = [dependency]
+            let added = GraphDescription(name: "added", operations: [taker])
+            return AdditionRequest(number: number, operations: try Self.stored(added))
+        }
+        let refusal = #expect(throws: Refusal.self) {
+            _ = try catalog.read(try request("other/render", 1), of: held)
+        }
+        #expect("\(refusal!)".contains("are those of another graph"))
+        #expect(try catalog.read(try request("render", 2), of: held).operations.count == 1)
+    }
 }

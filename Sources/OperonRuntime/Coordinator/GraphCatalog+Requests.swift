@@ -46,7 +46,17 @@ extension GraphCatalog: RequestResolver {
             description = try StoreFormat.decodeAddition(request.operations, limits: limits)
             requests.decoded[key] = description
         }
-        return resolved(description, in: held.operation.graph)
+        let found = resolved(description, in: held.operation.graph)
+        // What another graph may add would depend on this one.
+        for operation in found.operations {
+            let other = operation.dependencies.first { $0.takesElements && $0.resolvedID != nil }
+            guard let other else { continue }
+            throw .invalid(
+                field: "dependencies of “\(operation.name)”",
+                why: "the elements of “\(other.name)” are those of another graph"
+            )
+        }
+        return found
     }
 
     mutating func compile(
