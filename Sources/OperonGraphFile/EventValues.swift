@@ -6,6 +6,10 @@ struct EventValues {
     let event: Node
 
     static let root = "event"
+    /// What each event has; the parts of `data` depend on what fired the trigger.
+    private static let fields = [
+        "count", "data", "date", "firing", "identity", "localTime", "source", "time", "trigger",
+    ]
 
     /// Checks that every reference begins with `event`.
     static func check(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
@@ -24,20 +28,23 @@ struct EventValues {
                     "“${” in \(text.quoted) has no “}”; a literal “${” is written “$${”"
                 )
             }
-            for case .reference(let name) in pieces where !isEvent(name) {
-                try fields.log.report(
-                    .invalidValue,
-                    at: node.position,
-                    name,
-                    "“${\(name.shortened)}” is no part of what fired the trigger, such as "
-                        + "${event.date}; a literal “${” is written “$${”"
-                )
+            for case .reference(let name) in pieces {
+                guard let problem = problem(with: name) else { continue }
+                try fields.log.report(.invalidValue, at: node.position, name, problem)
             }
         }
     }
 
-    private static func isEvent(_ name: String) -> Bool {
-        name == root || name.hasPrefix(root + ".")
+    /// What is wrong with a reference, as far as that is known before an event; `nil`: nothing.
+    private static func problem(with name: String) -> String? {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        guard parts[0] == root else {
+            return "“${\(name.shortened)}” is no part of what fired the trigger, such as "
+                + "${event.date}; a literal “${” is written “$${”"
+        }
+        guard parts.count > 1, !fields.contains(parts[1]) else { return nil }
+        return "an event has no \(parts[1].quoted), only \(fields.joined(separator: ", "))"
+            + Suggestion.hint(for: parts[1], among: fields)
     }
 
     /// The value with the parts of the event in it.

@@ -233,6 +233,11 @@ extension GraphAssembler {
         } else {
             group.keys.remove(.queue)
         }
+        if elements.isEmpty {
+            // What depends on the group waits for what its elements would have waited for.
+            group.description.dependencies = element.description.dependencies
+            group.dependencyPositions = element.description.dependencies.map { _ in position }
+        }
         groups[name] = Group(elements: elements)
         try register(name, at: position)
         try append(group, at: position)
@@ -278,7 +283,7 @@ extension GraphAssembler {
             if let repetition = adding[index] {
                 let positions = try resolveElements(of: repetition, at: index, written)
                 sourceMap.append(position, dependencies: positions)
-            } else if let group = groups[name], group.output == nil,
+            } else if let group = groups[name], group.output == nil, !group.elements.isEmpty,
                 group.elements.upperBound == index
             {
                 operations[index].dependencies = group.elements.map {

@@ -46,7 +46,7 @@ struct GraphReadingArguments: ParsableArguments {
             } else {
                 read = try GraphFile.read(path: file, options: options)
             }
-            for warning in read.warnings {
+            for warning in read.warnings + read.nameWarnings {
                 let line = "warning: \(TerminalText.line(warning.description))\n"
                 FileOutput.standardError.write(Array(line.utf8))
             }

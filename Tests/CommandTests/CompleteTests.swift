@@ -24,9 +24,15 @@ import Testing
             )
             let up = try await Up(workspace)
             #expect(try await up.operon("submit", file).end == .exit(0))
-            let early = try await up.operon("complete", "release/deploy")
+            let early = try await up.operon("complete", "release/deploy", "--yes")
             #expect(early.end == .exit(2))
             #expect(early.errors.contains("it is not external"), "\(early.errors)")
+            let mute = try await up.operon("complete", "release/approve")
+            #expect(mute.end == .exit(2))
+            #expect(
+                mute.errors.contains("give --yes, --value, --fail or --cancel"),
+                "\(mute.errors)"
+            )
             try await workspace.waitForFile("built")
             try await waitUntilExecuting("release/approve", up)
             try await up.restart()

@@ -109,13 +109,13 @@ import Testing
                     b: runs, because it failed
                     c: runs, because it was skipped
                     side: stays
-                    mail: stays
+                    mail: runs, because “b” runs
 
                     """
             )
             #expect(try await run(workspace, file).end == .exit(1))
             let ran = workspace.lines(of: "ran").sorted()
-            #expect(ran == ["a", "b", "b", "mail", "side"])
+            #expect(ran == ["a", "b", "b", "mail", "mail", "side"])
         }
     }
 
@@ -201,6 +201,71 @@ import Testing
             #expect(early.end == .exit(2))
             #expect(early.errors.contains("has not finished"), "\(early.errors)")
             #expect(try await up.operon("resubmit", "none", open).end == .exit(6))
+        }
+    }
+
+    @Test func `what succeeded after something that runs again runs again`() async throws {
+        try await Workspace.run { workspace in
+            // `report` counts what is there, however `fetch` ended.
+            let graph = """
+                operations:
+                  fetch: { run: 'echo fetch >> ran; test -e mended' }
+                  report: { run: 'echo report >> ran', dependencies: { fetch: finished } }
+                  after: { run: 'echo after >> ran', dependencies: [report] }
+                  side: { run: 'echo side >> ran' }
+                """
+            #expect(try await run(workspace, graph).end == .exit(1))
+            #expect(workspace.lines(of: "ran").sorted() == ["after", "fetch", "report", "side"])
+            _ = try workspace.write("mended", "")
+            let plan = try await run(workspace, graph, "--dry-run")
+            #expect(
+                plan.output == """
+                    fetch: runs, because it failed
+                    report: runs, because “fetch” runs
+                    after: runs, because “report” runs
+                    side: stays
+
+                    """
+            )
+            let ended = try await run(workspace, graph)
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.hasPrefix("1 operation stays, 3 run.\n"), "\(ended.errors)")
+            #expect(workspace.lines(of: "ran").count == 7)
+            let again = try await run(workspace, graph)
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(workspace.lines(of: "ran").count == 7)
+        }
+    }
+
+    @Test func `a failure handler that has run is no reason for a new graph`() async throws {
+        try await Workspace.run { workspace in
+            let graph = """
+                operations:
+                  work: { run: 'test -e mended' }
+                  alarm: { run: 'echo alarm >> ran', dependencies: { work: failed } }
+                """
+            #expect(try await run(workspace, graph).end == .exit(1))
+            _ = try workspace.write("mended", "")
+            let ended = try await run(workspace, graph)
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.hasPrefix("Continuing the stored run: 1 of 2"), "\(ended.errors)")
+            #expect(workspace.lines(of: "ran") == ["alarm"])
+        }
+    }
+
+    @Test func `a resumed run asks nobody where there is no terminal`() async throws {
+        try await Workspace.run { workspace in
+            let graph = """
+                operations:
+                  build: { run: 'echo build >> ran' }
+                  approve: { external: true, dependencies: [build] }
+                """
+            for _ in 0..<2 {
+                let ended = try await run(workspace, graph)
+                #expect(ended.end == .exit(1))
+                #expect(ended.errors.contains("“approve” waits for a person"), "\(ended.errors)")
+            }
+            #expect(workspace.lines(of: "ran").isEmpty)
         }
     }
 }

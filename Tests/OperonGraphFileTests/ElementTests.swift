@@ -131,6 +131,28 @@ import Testing
         #expect(try dependencies(graph, "s") == ["r"])
     }
 
+    @Test func `without values the group waits for what its elements would have waited for`()
+        throws
+    {
+        let graph = try read(
+            """
+            operations:
+              prepare: { wait: 1s }
+              other: { wait: 1s, forEach: [a, b] }
+              work:
+                wait: 1s
+                forEach: []
+                dependencies: { prepare: finished, "other[*]": unlessFailed }
+              pack: { wait: 1s, dependencies: [work] }
+            """
+        )
+        let work = try #require(graph.operations.first { $0.name == "work" })
+        #expect(work.work == .nothing)
+        #expect(try dependencies(graph, "work") == ["prepare", "other[a]", "other[b]"])
+        #expect(work.dependencies.map(\.condition) == [.finished, .unlessFailed, .unlessFailed])
+        #expect(try dependencies(graph, "pack") == ["work"])
+    }
+
     @Test func `without values the group still has the queue of its operation`() throws {
         let graph = try read(
             "operations: { r: { run: 'x ${item}', queue: fast, forEach: [] } }"

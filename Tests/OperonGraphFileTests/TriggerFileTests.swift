@@ -248,7 +248,7 @@ import Testing
 
     @Test func `bad triggers are refused with the messages that they announce`() throws {
         let texts = try Self.fixtures("bad.yaml")
-        #expect(texts.count == 10)
+        #expect(texts.count == 11)
         for text in texts {
             let mark = "# expect "
             let expected = text.split(separator: "\n").prefix { $0.hasPrefix(mark) }

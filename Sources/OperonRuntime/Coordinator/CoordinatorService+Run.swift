@@ -8,8 +8,10 @@ import OperonWire
 package struct RunPlan: Sendable {
     /// The graph that the store has, or will have.
     package let graph: GraphID
-    /// `nil`: nothing was edited.
+    /// `nil`: the graph of the store goes on, or there is none.
     package let continuation: Continuation?
+    /// Whether the file has changed since.
+    package let isEdited: Bool
     fileprivate let isNew: Bool
     fileprivate let description: GraphDescription
     fileprivate let compiled: CompiledGraph
@@ -46,6 +48,7 @@ extension CoordinatorService {
             return RunPlan(
                 graph: catalog.next,
                 continuation: nil,
+                isEdited: false,
                 isNew: true,
                 description: graph,
                 compiled: compiled,
@@ -54,10 +57,12 @@ extension CoordinatorService {
         }
         // Of an edit that was interrupted.
         for other in catalog.keptGraphs.dropLast() { try await replace(other) }
-        if catalog.isRun(newest, of: source) {
+        let isEdited = !catalog.isRun(newest, of: source)
+        guard isEdited || catalog.hasStale(newest, in: graph, scheduler) else {
             return RunPlan(
                 graph: newest,
                 continuation: nil,
+                isEdited: false,
                 isNew: false,
                 description: graph,
                 compiled: compiled,
@@ -81,6 +86,7 @@ extension CoordinatorService {
         return RunPlan(
             graph: catalog.next,
             continuation: continuation,
+            isEdited: isEdited,
             isNew: true,
             description: edited,
             compiled: compiledAgain,
@@ -163,6 +169,28 @@ extension GraphCatalog {
             }
         }
         return Continuation(of: previous, older: older, in: edited, again: again)
+    }
+
+    /// Whether an operation of a graph that goes on has succeeded after something that runs again.
+    /// To resume the graph would leave such an operation with what it made of the earlier end, so
+    /// that a new graph continues this one. A failure handler has done its work and is not stale.
+    mutating func hasStale(
+        _ graph: GraphID,
+        in description: GraphDescription,
+        _ scheduler: Scheduler
+    ) -> Bool {
+        // Only these conditions let an operation succeed after one that did not.
+        let isPossible = description.operations.contains { operation in
+            operation.dependencies.contains {
+                $0.condition != .succeeded && $0.condition != .failed
+            }
+        }
+        guard isPossible, scheduler.stateCounts(of: graph).succeeded > 0 else { return false }
+        let continuation = continuation(of: CollectionOfOne(graph), in: description, scheduler)
+        return zip(description.operations, continuation.decisions).contains { operation, decision in
+            guard case .runs(.dependency(let name)) = decision else { return false }
+            return operation.dependencies.contains { $0.name == name && $0.condition != .failed }
+        }
     }
 
     /// The operations that were submitted with a graph, or that a client added to it, with the
@@ -339,11 +367,16 @@ extension CoordinatorService.Restored {
     /// - Returns: Also whether the store has it.
     package func runGraph(
         _ graph: GraphDescription,
-        failFast: Bool
+        failFast: Bool,
+        _ scheduler: Scheduler
     ) throws(ClientError) -> (id: GraphID, isThere: Bool) {
         guard let newest = catalog.keptGraphs.last else { return (catalog.next, false) }
         let source = ContentHash(of: try StoredContents(graph, failFast: failFast).body)
-        if catalog.isRun(newest, of: source) { return (newest, true) }
+        // Looking names up makes tables.
+        var catalog = catalog
+        if catalog.isRun(newest, of: source), !catalog.hasStale(newest, in: graph, scheduler) {
+            return (newest, true)
+        }
         return (catalog.next, false)
     }
 
@@ -355,7 +388,7 @@ extension CoordinatorService.Restored {
     ) throws(ClientError) -> Continuation? {
         let graphs = catalog.keptGraphs.reversed()
         guard !graphs.isEmpty else { return nil }
-        let (id, isThere) = try runGraph(graph, failFast: failFast)
+        let (id, isThere) = try runGraph(graph, failFast: failFast, scheduler)
         if isThere { return Continuation(resuming: id, of: graph, scheduler) }
         // Looking names up makes tables.
         var catalog = catalog

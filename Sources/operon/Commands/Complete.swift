@@ -10,15 +10,15 @@ struct Complete: AsyncParsableCommand {
         commandName: "complete",
         abstract: "Complete an external operation.",
         usage: """
-            operon complete <graph>/<operation> [--value <json> | --fail <message> | --cancel] \
-            [<options>]
+            operon complete <graph>/<operation> \
+            [--yes | --value <json> | --fail <message> | --cancel] [<options>]
             """,
         discussion: """
             For operations with external: true, which no worker runs: they wait for a person or \
-            another system, for example for an approval. The operation succeeds, with the output \
-            of --value or without one, unless you give --fail or --cancel. After --fail it is \
-            tried again if its retry allows another attempt. On a terminal, without any of these, \
-            it shows the question and asks; --yes does not ask.
+            another system, for example for an approval. On a terminal, the command shows the \
+            question and asks. Elsewhere, say how the operation ends: --yes (it succeeds), --value \
+            (it succeeds with this output), --fail or --cancel. After --fail it is tried again if \
+            its retry allows another attempt.
 
             The first completion of an attempt counts; later ones are refused. With --attempt, the \
             completion is also refused if another attempt is waiting.
@@ -77,7 +77,13 @@ struct Complete: AsyncParsableCommand {
         var completion = try self.completion()
         var attempt = attempt
         try await ClientSession.run(coordinator, about: .operation(operation)) { session in
-            if givenCount == 0, session.console.canAsk {
+            if givenCount == 0 {
+                guard session.console.canAsk else {
+                    throw Failure(
+                        ExitStatus.usage,
+                        "Nobody can be asked here: give --yes, --value, --fail or --cancel."
+                    )
+                }
                 let detail = try await session.client.operation(operation)
                 guard let answer = await ask(detail, session) else {
                     throw ExitCode(ExitStatus.usage)

@@ -29,9 +29,14 @@ struct RunQuestions: Sendable {
     }
 
     /// Refuses a graph whose external operations nobody could complete, before anything starts.
-    static func check(_ graph: LoadedGraph, canAsk: Bool) throws(Failure) {
-        guard !canAsk,
-            let first = graph.description.operations.first(where: { $0.work.isExternal })
+    ///
+    /// - Parameter staying: The operations that do not run.
+    static func refuse(_ graph: LoadedGraph, except staying: Set<UInt32> = []) throws(Failure) {
+        let operations = graph.description.operations.enumerated()
+        guard
+            let first = operations.first(where: { index, operation in
+                operation.work.isExternal && !staying.contains(UInt32(index))
+            })?.element
         else { return }
         throw Failure(
             ExitStatus.failed,

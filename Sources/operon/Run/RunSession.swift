@@ -109,8 +109,8 @@ struct RunSession {
 
     func run() async throws -> Int32 {
         do {
-            // What a resumed run asked before may have been answered.
-            if !options.resumes { try RunQuestions.check(graph, canAsk: questions != nil) }
+            // What a resumed run asked before may have been answered: its store tells.
+            if !options.resumes, questions == nil { try RunQuestions.refuse(graph) }
             if let traceFile = options.traceFile { try TraceFile.output(at: traceFile).check() }
             if let reportFile = options.reportFile { try ReportFile.output(at: reportFile).check() }
             if let url = options.brokerURL { return try await runOnBroker(url) }
@@ -163,7 +163,15 @@ struct RunSession {
         ) { scheduler, restored in
             if let restored {
                 try check(scheduler.graphCount, restored)
-                try takeUpAdditions(restored)
+                if questions == nil {
+                    let continuation = try restored.continuation(
+                        of: graph.description,
+                        failFast: graph.compiled.failFast,
+                        scheduler
+                    )
+                    try RunQuestions.refuse(graph, except: continuation?.stayingIndices ?? [])
+                }
+                try takeUpAdditions(restored, scheduler)
             }
             return try link(scheduler.epoch)
         }
@@ -193,16 +201,21 @@ struct RunSession {
         guard options.resumes else {
             throw Failure(
                 ExitStatus.usage,
-                "\(path) contains a run: add --resume to continue it, or name another file."
+                "\(path) contains a run: add --resume to continue it, delete it to start anew, or "
+                    + "name another file."
             )
         }
     }
 
     /// Takes up the operations that running operations added in previous runs.
-    private func takeUpAdditions(_ restored: CoordinatorService.Restored) throws(ClientError) {
+    private func takeUpAdditions(
+        _ restored: CoordinatorService.Restored,
+        _ scheduler: Scheduler
+    ) throws(ClientError) {
         let (id, isThere) = try restored.runGraph(
             graph.description,
-            failFast: graph.compiled.failFast
+            failFast: graph.compiled.failFast,
+            scheduler
         )
         growing.id = id
         guard isThere else { return }
@@ -428,7 +441,8 @@ struct RunSession {
             if let continuation = plan.continuation {
                 growing.stay(continuation.stayingIndices)
                 let view = continuation.view(of: graph.description)
-                screen.show(ContinuationText(view, screen.style).summary("The graph has changed: "))
+                let lead = plan.isEdited ? "The graph has changed: " : ""
+                screen.show(ContinuationText(view, screen.style).summary(lead))
             }
             let operations = try await coordinator.takeUp(
                 plan,
@@ -493,6 +507,20 @@ struct RunSession {
         if let unstored = ending.unstored { screen.print([unstored]) }
         if options.store != nil, options.output == .text, code != ExitStatus.success {
             screen.print(["To run what has not succeeded, run the same command with --resume."])
+            let looksAtFiles = graph.description.operations.contains { operation in
+                if case .command(let command) = operation.work {
+                    command.skipsIfUpToDate
+                } else {
+                    false
+                }
+            }
+            if looksAtFiles {
+                // A person who knows make expects otherwise.
+                screen.print([
+                    "What has succeeded does not run again then, even if its files have changed. "
+                        + "To look at all files again, run without --store."
+                ])
+            }
         }
         for problem in writeFiles(report, assembly.graph) {
             // The outcome of the run matters more than these files.

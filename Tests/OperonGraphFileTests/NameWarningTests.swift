@@ -1,0 +1,41 @@
+import OperonGraphFile
+import Testing
+
+/// Queues and keys that are probably typing mistakes.
+@Suite struct NameWarningTests {
+    private func warnings(_ text: String) throws -> [String] {
+        try Fixture.read(text, "g.yaml").nameWarnings.map(\.description)
+    }
+
+    @Test func `a queue and a key that are nearly those of the file are told once`() throws {
+        let found = try warnings(
+            """
+            queues: { net: { maxConcurrentOperationCount: 2 } }
+            keys: { disk: { limit: 2 } }
+            operations:
+              a: { wait: 1s, queue: nte }
+              b: { wait: 1s, queue: nte, exclusive: dsik }
+            """
+        )
+        #expect(
+            found == [
+                "g.yaml:4:3: the file declares no queue “nte”, and nothing uses its queue “net”: "
+                    + "did you mean that?",
+                "g.yaml:5:3: the file declares no key “dsik”, and nothing uses its key “disk”: did "
+                    + "you mean that?",
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        // Used as well, so that both are meant.
+        "queues: { net: {} }\noperations: { a: { run: x, queue: net }, b: { run: x, queue: nte } }",
+        // Of another graph.
+        "queues: { net: {} }\noperations: { a: { wait: 1s, queue: archive } }",
+        // Nothing is declared.
+        "operations: { a: { wait: 1s, queue: net }, b: { wait: 1s, exclusive: nte } }",
+        "queues: { net: {} }\noperations: { a: { wait: 1s } }",
+    ]) func `what may be meant is no mistake`(text: String) throws {
+        #expect(try warnings(text) == [])
+    }
+}
