@@ -98,6 +98,14 @@ let package = Package(
         ),
         .target(name: "COperonProcess", cSettings: build),
         .target(name: "COperonAPI", exclude: ["openapi.json"]),
+        .target(
+            name: "COperonPage",
+            exclude: [
+                "README.md", "files", "generate-types", "page.d.ts", "preact-LICENSE",
+                "preact.d.ts",
+                "schemas.d.ts", "tsconfig.json",
+            ]
+        ),
 
         // Values, decisions, bytes, ports.
         .target(name: "OperonModel", swiftSettings: settings),
@@ -175,7 +183,8 @@ let package = Package(
         .target(
             name: "OperonHTTP",
             dependencies: [
-                "COperonAPI", "OperonModel", "OperonPorts", "OperonSystem",
+                "COperonAPI", "COperonPage", "OperonModel", "OperonPorts", "OperonReport",
+                "OperonSystem",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .cluster("HTTPTypes", "swift-http-types"),
                 .cluster("HummingbirdCore", "hummingbird"),

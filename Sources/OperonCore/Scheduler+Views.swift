@@ -50,6 +50,19 @@ extension Scheduler {
         return counts
     }
 
+    /// Adds the states of some operations of a graph to those before them. O(operations in the
+    /// range).
+    package func appendStates(
+        of graph: GraphID,
+        in range: Range<UInt32>,
+        to runs: inout StateRunsView
+    ) {
+        let operations = graphs[graph].operations
+        for index in range.clamped(to: operations.indices) {
+            runs.append(CountedState(operations.state[index], operations.outcome[index]))
+        }
+    }
+
     /// The progress of each operation of a graph, in their order.
     package func progress(of graph: GraphID) -> [OperationProgress] {
         (0..<UInt32(operationCount(of: graph))).map { index in

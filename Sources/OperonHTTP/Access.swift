@@ -4,6 +4,7 @@ import OperonPorts
 /// Decides who may make which request, and from where.
 struct Access: Sendable {
     let configuration: HTTPServerConfiguration
+    let sessions: Sessions
 
     /// Refuses requests that a browser makes for a page of another site. Without tokens it also
     /// refuses requests to a host name other than those of this machine (DNS rebinding).
@@ -18,7 +19,10 @@ struct Access: Sendable {
             try checkHost(request)
             return Caller(name: "", scope: .operate)
         }
-        let caller = bearer(request).flatMap { configuration.tokens.caller(showing: $0) }
+        let caller =
+            request.headerFields[.authorization] != nil
+            ? bearer(request).flatMap { configuration.tokens.caller(showing: $0) }
+            : try session(request, isWrite: isWrite)
         guard let caller else {
             if access == .open || access == .signed { return nil }
             throw unauthorized(hasToken: request.headerFields[.authorization] != nil)
@@ -42,6 +46,21 @@ struct Access: Sendable {
             return nil
         }
         return String(value.dropFirst(scheme.count)).trimmingSpaces
+    }
+
+    /// The caller whose browser is logged in. Pages of other sites, and of other ports of this
+    /// machine, to which a browser may send the cookie as well, are refused.
+    private func session(_ request: HTTPRequest, isWrite: Bool) throws(Failure) -> Caller? {
+        guard let secret = SessionCookie.secret(in: request),
+            let caller = sessions.caller(showing: secret)
+        else { return nil }
+        try checkOrigin(request)
+        // A form cannot send it, and a script of another origin only after a preflight request.
+        guard !isWrite || request.headerFields[.operonPage] != nil else {
+            let message = "A request with the cookie of a session needs the header Operon-Page."
+            throw Failure(ClientError(.forbidden, message), closes: true)
+        }
+        return caller
     }
 
     private func unauthorized(hasToken: Bool) -> Failure {
@@ -100,4 +119,10 @@ struct Access: Sendable {
         if text.first == "[" { return String(text.dropFirst().prefix { $0 != "]" }) }
         return String(text.prefix { $0 != ":" })
     }
+}
+
+extension HTTPField.Name {
+    /// The page sends it with every change.
+    static let operonPage = HTTPField.Name("Operon-Page") ?? .origin
+    static let referrerPolicy = HTTPField.Name("Referrer-Policy") ?? .referer
 }

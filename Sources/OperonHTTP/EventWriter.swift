@@ -27,10 +27,10 @@ struct EventWriter: Sendable {
         try await write(buffer)
     }
 
-    /// Writes the progress of a graph.
-    func send(_ progress: SharedProgress) async throws {
-        let bytes = try progress.encoded { view in
-            Array("event: progress\ndata: ".utf8) + (try JSONBytes.line(view))
+    /// Writes what other readers get, too.
+    func send<View: Encodable>(_ event: String, _ shared: SharedView<View>) async throws {
+        let bytes = try shared.encoded { view in
+            Array("event: \(event)\ndata: ".utf8) + (try JSONBytes.line(view))
                 + Array("\n\n".utf8)
         }
         try await write(ByteBuffer(bytes: bytes))

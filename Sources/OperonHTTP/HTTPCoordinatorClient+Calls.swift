@@ -94,6 +94,29 @@ extension HTTPCoordinatorClient {
         )
     }
 
+    package func records(
+        of graph: String,
+        after: UInt32?,
+        limit: Int
+    ) async throws(ClientError) -> RecordPage {
+        try await value(
+            Ask(.GET, "graphs", graph, "records").with("after", after).with("limit", limit)
+        )
+    }
+
+    package func sessionCode() async throws(ClientError) -> SessionCodeView? {
+        do throws(ClientError) {
+            return try await value(Ask(.POST, "session", "codes"))
+        } catch {
+            guard error.code == .conflict else { throw error }
+            return nil
+        }
+    }
+
+    package func states(of graph: String) async throws(ClientError) -> StateRunsView {
+        try await value(Ask(.GET, "graphs", graph, "states"))
+    }
+
     package func operation(
         _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {

@@ -51,17 +51,25 @@ extension HTTPCoordinatorClient {
     }
 
     package func progress(of graph: String) async throws(ClientError) -> ProgressUpdates {
-        let reader = StreamReader(self, lastID: nil) { _ in
-            Ask(.GET, "graphs", graph, "progress")
-        }
+        try await updates { Ask(.GET, "graphs", graph, "progress") }
+    }
+
+    package func statusUpdates() async throws(ClientError) -> StatusUpdates {
+        try await updates { Ask(.GET, "progress") }
+    }
+
+    private func updates<View: Decodable & Sendable>(
+        _ ask: @escaping @Sendable () -> Ask
+    ) async throws(ClientError) -> SharedUpdates<View> {
+        let reader = StreamReader(self, lastID: nil) { _ in ask() }
         try await reader.open()
         return AsyncThrowingStream {
-            // What is behind the last one is out of date.
+            // Each event replaces the one before.
             guard let event = try await reader.nextBatch()?.last else { return nil }
             if event.event == "problem" {
                 throw try JSONBytes.decode(Problem.self, event.data).error
             }
-            return SharedProgress(try JSONBytes.decode(GraphProgressView.self, event.data))
+            return SharedView(try JSONBytes.decode(View.self, event.data))
         }
     }
 

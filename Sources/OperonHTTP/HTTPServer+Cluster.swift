@@ -77,6 +77,12 @@ extension HTTPServer {
             .json(try await call.client.drain(worker: call.names["worker"] ?? ""))
         },
         Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
+        Route("GET", "/v1/progress", .read) { call in
+            let updates = try await call.client.statusUpdates()
+            return .stream { writer in
+                for try await status in updates { try await writer.send("status", status) }
+            }
+        },
         // Not for read access: a copy contains more than a reader may see, and it takes disk space
         // of the coordinator.
         Route("POST", "/v1/backup", .operate) { call in
@@ -111,17 +117,7 @@ extension HTTPServer {
         },
     ]
 
-    /// What a person reads who opens the address in a browser.
-    private static let greeting = """
-        This is the API of an Operon coordinator.
-        /v1/openapi.json describes it. The command operon uses it: operon list --coordinator URL
-
-        """
-
     static let healthRoutes: [Route] = [
-        Route("GET", "/", .open) { _ in
-            .bytes(ByteBuffer(string: greeting), type: "text/plain; charset=utf-8")
-        },
         Route("GET", "/healthz", .open) { call in
             .health(await call.server.health.healthz(), call)
         },
@@ -138,8 +134,9 @@ extension HTTPServer {
 
     /// All routes.
     package static let routes: [Route] =
-        graphRoutes + operationRoutes + queueRoutes + keyRoutes + triggerRoutes + clusterRoutes
-        + healthRoutes
+        graphRoutes + pictureRoutes + operationRoutes + queueRoutes + keyRoutes + triggerRoutes
+        + clusterRoutes
+        + healthRoutes + pageRoutes
 }
 
 /// The health of the coordinator, as the executable knows it.

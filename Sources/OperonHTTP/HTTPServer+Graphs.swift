@@ -41,7 +41,7 @@ extension HTTPServer {
         Route("GET", "/v1/graphs/{graph}/progress", .read) { call in
             let updates = try await call.client.progress(of: call.graph)
             return .stream { writer in
-                for try await progress in updates { try await writer.send(progress) }
+                for try await progress in updates { try await writer.send("progress", progress) }
             }
         },
         Route("GET", "/v1/graphs/{graph}/log", .read, query: logParameters) { call in

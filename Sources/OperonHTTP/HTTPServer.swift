@@ -32,6 +32,8 @@ package final class HTTPServer: Sendable {
         let health: HTTPHealth
         let client: @Sendable (_ callerName: String) -> any CoordinatorClient
         let streams: StreamTable
+        let sessions = Sessions()
+        let plans = GraphPlans()
         let bodies: BodyBudget
         let connections: Connections
     }

@@ -25,7 +25,7 @@ extension Responder {
         _ channel: any Channel
     ) async throws {
         switch answer {
-        case .json(let value, let created):
+        case .json(let value, let created, let headers):
             let page: ByteBuffer
             do {
                 page = try JSONBytes.page(value)
@@ -35,7 +35,8 @@ extension Responder {
                 let failure = Failure(ClientError(.internal, message))
                 return try await fail(request, writer, channel, failure)
             }
-            let fields = Self.fields("application/json")
+            var fields = Self.fields("application/json")
+            fields.append(contentsOf: headers)
             let status: HTTPResponse.Status = created ? .created : .ok
             try await send(status, fields, page, request, writer, channel)
         case .bytes(let bytes, let type, let status):
@@ -45,6 +46,16 @@ extension Responder {
             if !isShown { fields[.contentDisposition] = "attachment" }
             let status = HTTPResponse.Status(code: status)
             try await send(status, fields, bytes, request, writer, channel)
+        case .page(let file):
+            var fields = Self.fields(file.type)
+            fields[.contentSecurityPolicy] = Page.policy
+            // A browser asks each time, because the next coordinator may have another page.
+            fields[.cacheControl] = "no-cache"
+            fields[.eTag] = file.tag
+            fields[.referrerPolicy] = "no-referrer"
+            let isKnown = request.headers[.ifNoneMatch] == file.tag
+            let content = isKnown ? nil : file.content
+            try await send(isKnown ? .notModified : .ok, fields, content, request, writer, channel)
         case .file(let file, let type): try await copy(file, type, writer, channel)
         case .nothing:
             try await send(.noContent, Self.fields(nil), nil, request, writer, channel)

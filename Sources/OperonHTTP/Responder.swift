@@ -61,6 +61,8 @@ struct Responder: Sendable {
                 names: names,
                 query: query,
                 headers: request.headers,
+                authority: request.head.authority,
+                sessionSecret: SessionCookie.secret(in: request.head),
                 body: body,
                 caller: caller ?? Caller(name: "", scope: .read),
                 isTrusted: caller != nil,
@@ -73,7 +75,9 @@ struct Responder: Sendable {
         }
     }
 
-    private var access: Access { Access(configuration: context.configuration) }
+    private var access: Access {
+        Access(configuration: context.configuration, sessions: context.sessions)
+    }
 
     private static var later: HTTPFields {
         var fields = HTTPFields()

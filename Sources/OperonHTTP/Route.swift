@@ -82,6 +82,10 @@ struct Call: Sendable {
     let names: [String: String]
     let query: [String: String]
     let headers: HTTPFields
+    /// The host and the port that the caller named.
+    let authority: String?
+    /// What a browser that is logged in has sent.
+    let sessionSecret: String?
     let body: [UInt8]
     let caller: Caller
     /// Whether the caller had to authenticate and did.
@@ -212,10 +216,12 @@ struct Call: Sendable {
 /// The result of a route.
 enum Answer: Sendable {
     /// A page of JSON.
-    case json(any Encodable & Sendable, created: Bool = false)
+    case json(any Encodable & Sendable, created: Bool = false, headers: HTTPFields = HTTPFields())
     /// Bytes of their own type.
     case bytes(ByteBuffer, type: String, status: Int = 200)
     case nothing
+    /// A file of the page.
+    case page(Page.File)
     /// A file with exactly the number of bytes that it announces.
     case file(StoreBackup, type: String)
     /// Server-sent events, until there are no more.

@@ -22,6 +22,8 @@ package struct GraphProgressView: Hashable, Sendable, Codable {
 /// An operation that runs.
 package struct RunningOperationView: Hashable, Sendable, Codable {
     package var name: String
+    /// Its number; `nil`: an older coordinator does not tell it.
+    package var index: UInt32?
     /// When its attempt started.
     package var startedAt: TimeText
     /// Whether somebody completes it; `nil`: a worker runs it.

@@ -37,6 +37,16 @@ package protocol CoordinatorClient: Sendable {
         of graph: String,
         _ query: OperationQuery
     ) async throws(ClientError) -> OperationPage
+    /// What is known of operations and their attempts, many at a time.
+    ///
+    /// - Parameter after: The `next` of the page before; `nil`: from the first.
+    func records(
+        of graph: String,
+        after: UInt32?,
+        limit: Int
+    ) async throws(ClientError) -> RecordPage
+    /// The states of all operations of a graph.
+    func states(of graph: String) async throws(ClientError) -> StateRunsView
     func operation(_ operation: OperationSelector) async throws(ClientError) -> OperationDetail
     func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation
     /// The operation's own input. `nil` if it has none, or if its kind is built in and it is not
@@ -117,6 +127,12 @@ package protocol CoordinatorClient: Sendable {
     /// it has are finished.
     func drain(worker: String) async throws(ClientError) -> WorkerView
     func status() async throws(ClientError) -> ClusterView
+    /// The status of the cluster: as it is, and from then on at a pace whenever something has
+    /// happened. The first value is the last one of other readers, if there are any.
+    func statusUpdates() async throws(ClientError) -> StatusUpdates
+    /// A code with which a browser can log in once, with the rights of this client. `nil`: this
+    /// coordinator needs no login.
+    func sessionCode() async throws(ClientError) -> SessionCodeView?
     /// A copy of the coordinator's store. It contains everything that the coordinator has reported
     /// to any client before.
     func backup() async throws(ClientError) -> StoreBackup

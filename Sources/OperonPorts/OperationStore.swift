@@ -45,6 +45,12 @@ package protocol OperationStore: Sendable {
     /// All attempts of an operation in order, the first one first.
     func attempts(of operation: OperationID) async throws -> [StoredAttempt]
 
+    /// The same for operations of a graph with successive numbers, in their order.
+    func attempts(
+        of graph: GraphID,
+        in operations: Range<UInt32>
+    ) async throws -> [StoreChanges.Attempt]
+
     /// Events with numbers above `after`, in order. At most `limit`, and fewer if they are large:
     /// see `StoredEvent.pageBytes`. If the oldest events were dropped, the first number shows it.
     func events(after: UInt64, limit: Int) async throws -> [StoredEvent]

@@ -7,6 +7,11 @@ package struct StoreChanges: Sendable {
     package struct Attempt: Hashable, Sendable {
         package var operation: OperationID
         package var attempt: StoredAttempt
+
+        package init(operation: OperationID, attempt: StoredAttempt) {
+            self.operation = operation
+            self.attempt = attempt
+        }
     }
 
     package struct Log: Hashable, Sendable {

@@ -334,6 +334,21 @@ extension StoreImage {
         graphs[operation.graph]?.attempts[operation.index] ?? []
     }
 
+    package func attempts(
+        of graph: GraphID,
+        in operations: Range<UInt32>
+    ) -> [StoreChanges.Attempt] {
+        guard let kept = graphs[graph]?.attempts else { return [] }
+        return operations.flatMap { index in
+            (kept[index] ?? []).map { attempt in
+                StoreChanges.Attempt(
+                    operation: OperationID(graph: graph, index: index),
+                    attempt: attempt
+                )
+            }
+        }
+    }
+
     package func events(after: UInt64, limit: Int) -> [StoredEvent] {
         // Event numbers have no gaps.
         guard let first = kept.first?.sequence, after < lastEvent else { return [] }

@@ -75,6 +75,8 @@ package struct Picture: Sendable {
 
     package private(set) var boxes: [Box] = []
     package private(set) var arrows: [Arrow] = []
+    /// For each operation, the number of its box.
+    package private(set) var places: [Int] = []
     /// How many arrows there are besides those in the picture.
     package private(set) var arrowsLeftOut = 0
     package let operationCount: Int
@@ -111,6 +113,7 @@ package struct Picture: Sendable {
             folded = Self.shape(shape, places, count: titles.count)
             layers = Array(titles.indices)
         }
+        self.places = places
         boxes = titles.indices.map { Box(title: titles[$0], count: 0, layer: layers[$0]) }
         for (number, operation) in operations.enumerated() {
             let place = places[number]

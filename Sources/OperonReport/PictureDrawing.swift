@@ -4,9 +4,6 @@ import OperonTerminal
 package struct PictureDrawing: Sendable {
     /// The most columns of a title that are shown. A tooltip has the whole name.
     private static let titleMax = 30
-    /// The width of a usual character in this font, in its unit.
-    private static let characterWidth = 7.2
-    private static let padding = 20.0
 
     private let picture: Picture
 
@@ -38,10 +35,7 @@ package struct PictureDrawing: Sendable {
     /// - Parameter isAlone: Whether the picture is not in a page that has its colours.
     func svg(isAlone: Bool) -> Markup {
         let titles = picture.boxes.map(Self.shownTitle)
-        let widths = titles.map { title in
-            Double(TerminalText.width(title)) * Self.characterWidth + Self.padding
-        }
-        let layout = PictureLayout(picture, widths: widths)
+        let layout = PictureLayout(picture, titles: titles)
         var markup = Markup()
         markup.raw("<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" ")
         markup.raw("class=\"picture\" viewBox=\"0 0 ")
@@ -147,7 +141,7 @@ package struct PictureDrawing: Sendable {
     // MARK: - Words
 
     /// The title in the picture. A sign shows the state to those who see no colours.
-    private static func shownTitle(of box: Picture.Box) -> String {
+    static func shownTitle(of box: Picture.Box) -> String {
         var title = TerminalText.elided(box.title, to: titleMax)
         if box.count > 1 { title += " ×\(box.count)" }
         return box.state.sign + title

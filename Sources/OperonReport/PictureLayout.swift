@@ -1,14 +1,19 @@
+import OperonTerminal
+
 /// Where the boxes of a picture lie: layers from left to right, so that arrows point to the right,
 /// in an order with few crossings (Sugiyama, Tagawa and Toda, 1981).
-struct PictureLayout: Sendable {
-    struct Frame: Hashable, Sendable {
-        var x: Double
+package struct PictureLayout: Sendable {
+    package struct Frame: Hashable, Sendable {
+        package var x: Double
         /// Of its middle.
-        var y: Double
-        var width: Double
+        package var y: Double
+        package var width: Double
     }
 
-    static let boxHeight = 30.0
+    package static let boxHeight = 30.0
+    /// The width of a usual character of a title, in the unit of the picture.
+    private static let characterWidth = 7.2
+    private static let padding = 20.0
     static let margin = 16.0
     private static let boxGap = 12.0
     private static let bendGap = 8.0
@@ -17,11 +22,11 @@ struct PictureLayout: Sendable {
     /// The most bends. A picture with more has arrows that go through boxes.
     private static let bendsMax = 20_000
 
-    private(set) var frames: [Frame] = []
+    package private(set) var frames: [Frame] = []
     /// For each arrow, the heights at which it passes the layers between its ends, left to right.
     private(set) var bends: [[(x: Double, y: Double)]] = []
-    private(set) var width = 0.0
-    private(set) var height = 0.0
+    package private(set) var width = 0.0
+    package private(set) var height = 0.0
 
     /// What has a place in a layer: a box, or the bend of an arrow that passes.
     private struct Item {
@@ -31,6 +36,27 @@ struct PictureLayout: Sendable {
         var right: [Int] = []
         var y = 0.0
         var rank = 0
+    }
+
+    /// Boxes in which their titles have room, and before each a sign.
+    package init(_ picture: Picture) {
+        self.init(
+            picture,
+            titles: picture.boxes.map { Self.sign + PictureDrawing.shownTitle(of: $0) }
+        )
+    }
+
+    /// As wide as a sign.
+    private static let sign = "   "
+
+    /// - Parameter titles: What the boxes have room for.
+    init(_ picture: Picture, titles: [String]) {
+        self.init(
+            picture,
+            widths: titles.map { title in
+                Double(TerminalText.width(title)) * Self.characterWidth + Self.padding
+            }
+        )
     }
 
     init(_ picture: Picture, widths: [Double]) {
@@ -83,6 +109,13 @@ struct PictureLayout: Sendable {
         }
         width = max(left - Self.layerGap, 0) + Self.margin
         height = bottom - top + 2 * Self.margin
+    }
+
+    /// The points of an arrow from left to right: its start, where it enters and leaves each layer
+    /// that it passes, its end.
+    package func points(of number: Int, in picture: Picture) -> [(x: Double, y: Double)] {
+        let (from, to) = (frames[picture.arrows[number].from], frames[picture.arrows[number].to])
+        return [(from.x + from.width, from.y)] + bends[number] + [(to.x, to.y)]
     }
 
     private static func connect(_ from: Int, _ to: Int, _ items: inout [Item]) {

@@ -32,9 +32,18 @@ package struct ReportPage: Sendable {
         of graph: GraphDescription,
         facts: [(name: String, value: String)]
     ) {
+        self.init(report, shape: GraphShape(graph), facts: facts)
+    }
+
+    /// - Parameter shape: The dependencies of the operations of the report.
+    package init(
+        _ report: RunReport,
+        shape: GraphShape,
+        facts: [(name: String, value: String)]
+    ) {
         self.report = report
         self.facts = facts
-        shape = GraphShape(graph)
+        self.shape = shape
         criticalPath = shape.criticalPath(durations: report.operations.map(\.duration))
     }
 
@@ -310,7 +319,7 @@ extension OperationReport {
     }
 
     /// Of the attempt that counts, without the time in which it waited for other operations.
-    var duration: Duration {
+    package var duration: Duration {
         guard let start, let end else { return .zero }
         return max(.zero, end - start - waited)
     }

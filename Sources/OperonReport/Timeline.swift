@@ -47,11 +47,13 @@ package struct Timeline: Sendable {
     /// Gives each bar the first slot of its worker that is free: which slot an operation had is
     /// known to nobody, and how many were busy is the same.
     package init(_ bars: [Bar], length: Duration) {
-        var slots: [String: Slots] = [:]
+        var slots: [String: (free: FreeSlots<Duration>, bars: [[Bar]])] = [:]
         var workers: [String] = []
         for bar in bars.sorted(by: { ($0.start, $0.end, $0.name) < ($1.start, $1.end, $1.name) }) {
             if slots[bar.worker] == nil { workers.append(bar.worker) }
-            slots[bar.worker, default: Slots()].add(bar)
+            let slot = slots[bar.worker, default: (FreeSlots(), [])].free.take(bar.start, bar.end)
+            if slot == slots[bar.worker]?.bars.count { slots[bar.worker]?.bars.append([]) }
+            slots[bar.worker]?.bars[slot].append(bar)
         }
         // The rows of a worker together, in the order in which workers began.
         let ordered = workers.flatMap { worker in
@@ -63,32 +65,33 @@ package struct Timeline: Sendable {
         rowsLeftOut = ordered.count - rows.count
         self.length = max(length, bars.lazy.map(\.end).max() ?? .zero)
     }
+}
 
-    /// The slots of one worker.
-    private struct Slots {
-        private struct Busy: Comparable {
-            let end: Duration
-            let slot: Int
+/// The slots of one worker.
+struct FreeSlots<Time: Comparable & Sendable>: Sendable {
+    private struct Busy: Comparable {
+        let end: Time
+        let slot: Int
 
-            static func < (left: Busy, right: Busy) -> Bool {
-                (left.end, left.slot) < (right.end, right.slot)
-            }
+        static func < (left: Busy, right: Busy) -> Bool {
+            (left.end, left.slot) < (right.end, right.slot)
         }
+    }
 
-        private(set) var bars: [[Bar]] = []
-        private var busy = Heap<Busy>()
-        private var free = Heap<Int>()
+    private var busy = Heap<Busy>()
+    private var free = Heap<Int>()
+    private var count = 0
 
-        /// Adds a bar that does not start before those that were added.
-        mutating func add(_ bar: Bar) {
-            while let first = busy.min, first.end <= bar.start {
-                busy.removeMin()
-                free.insert(first.slot)
-            }
-            let slot = free.popMin() ?? bars.count
-            if slot == bars.count { bars.append([]) }
-            bars[slot].append(bar)
-            busy.insert(Busy(end: bar.end, slot: slot))
+    /// Takes the first slot that is free at the start, which is not before those of earlier calls.
+    /// Slots are numbered from 0.
+    mutating func take(_ start: Time, _ end: Time) -> Int {
+        while let first = busy.min, first.end <= start {
+            busy.removeMin()
+            free.insert(first.slot)
         }
+        let slot = free.popMin() ?? count
+        count = max(count, slot + 1)
+        busy.insert(Busy(end: end, slot: slot))
+        return slot
     }
 }

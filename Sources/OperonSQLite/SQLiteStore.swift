@@ -144,6 +144,13 @@ package final class SQLiteStore: OperationStore, Leadership {
         try await perform { try $0.read { try $0.attempts(of: operation) } }
     }
 
+    package func attempts(
+        of graph: GraphID,
+        in operations: Range<UInt32>
+    ) async throws -> [StoreChanges.Attempt] {
+        try await perform { try $0.read { try $0.attempts(of: graph, in: operations) } }
+    }
+
     package func events(after: UInt64, limit: Int) async throws -> [StoredEvent] {
         try await perform { try $0.read { try $0.events(after: after, limit: limit) } }
     }

@@ -175,6 +175,41 @@ extension StoreTables: StoreLookup {
         return attempts.sorted { $0.id < $1.id }
     }
 
+    func attempts(
+        of graph: GraphID,
+        in operations: Range<UInt32>
+    ) throws -> [StoreChanges.Attempt] {
+        guard let last = operations.last else { return [] }
+        let ids =
+            OperationID(
+                graph: graph,
+                index: operations.lowerBound
+            )...OperationID(
+                graph: graph,
+                index: last
+            )
+        guard isKept(ids.lowerBound) else { return [] }
+        let select = try statement(
+            "\(Self.selectAttempts) WHERE operation >= ? AND operation <= ?"
+        )
+        try select.bind(ids.lowerBound.key)
+        try select.bind(ids.upperBound.key)
+        defer { select.reset() }
+        var attempts: [StoreChanges.Attempt] = []
+        while try select.step() {
+            let (operation, attempt) = try select.readAttempt()
+            guard pending.attempts[attempt.id] == nil, pending.resumed[attempt.id] == nil else {
+                continue
+            }
+            attempts.append(StoreChanges.Attempt(operation: operation, attempt: attempt))
+        }
+        attempts += pending.attempts.values.filter { ids.contains($0.operation) }
+        for (operation, attempt) in open where ids.contains(operation) {
+            attempts.append(StoreChanges.Attempt(operation: operation, attempt: attempt))
+        }
+        return attempts.sorted { ($0.operation, $0.attempt.id) < ($1.operation, $1.attempt.id) }
+    }
+
     func events(after: UInt64, limit: Int) throws -> [StoredEvent] {
         guard limit > 0, after < lastEvent else { return [] }
         let first = max(after + 1, firstEvent)

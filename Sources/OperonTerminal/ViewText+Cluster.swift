@@ -246,6 +246,10 @@ extension ViewText {
     }
 
     /// After `backup`.
+    package func wroteReport(of graph: GraphView, _ path: String, _ bytes: Int) -> [String] {
+        [said("Wrote the report of graph \(graph.id) to \(shown(path)): \(bytes) bytes.")]
+    }
+
     package func copied(_ path: String, _ bytes: Int) -> [String] {
         [
             said(

@@ -196,6 +196,18 @@ package struct StoredOperations: Sendable {
         return name.isEmpty ? QueueSettings.defaultName : String(decoding: name, as: UTF8.self)
     }
 
+    /// Whether an operation does nothing itself.
+    ///
+    /// - Throws: `malformed`.
+    package func isNothing(_ index: Int) throws(WireError) -> Bool {
+        let (body, bytes) = try place(index)
+        var cursor = FieldCursor(bytes)
+        while let field = try cursor.next(in: bodies[body]) {
+            if field.number == OperationField.nothing { return true }
+        }
+        return false
+    }
+
     /// The bytes of a field; empty if the operation does not have it.
     private func field(_ number: UInt64, of index: Int) throws(WireError) -> ArraySlice<UInt8> {
         let (body, bytes) = try place(index)

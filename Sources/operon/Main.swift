@@ -29,7 +29,7 @@ struct Operon: AsyncParsableCommand {
                 subcommands: [
                     Submit.self, Resubmit.self, List.self, Status.self, Watch.self, Wait.self,
                     Cancel.self,
-                    Suspend.self, Resume.self, Retry.self, Dead.self,
+                    Suspend.self, Resume.self, Retry.self, Dead.self, Report.self,
                 ]
             ),
             CommandGroup(
@@ -45,7 +45,7 @@ struct Operon: AsyncParsableCommand {
                 subcommands: [
                     Coordinator.self, Up.self, Top.self, Queue.self, Key.self, Trigger.self,
                     Workers.self,
-                    Drain.self, Events.self, Store.self, Backup.self,
+                    Drain.self, Events.self, Page.self, Store.self, Backup.self,
                 ]
             ),
         ]

@@ -87,6 +87,22 @@ package struct TappedClient: CoordinatorClient {
         try await call("operations") { try await $0.operations(of: graph, query) }
     }
 
+    package func records(
+        of graph: String,
+        after: UInt32?,
+        limit: Int
+    ) async throws(ClientError) -> RecordPage {
+        try await call("records") { try await $0.records(of: graph, after: after, limit: limit) }
+    }
+
+    package func sessionCode() async throws(ClientError) -> SessionCodeView? {
+        try await call("sessionCode") { try await $0.sessionCode() }
+    }
+
+    package func states(of graph: String) async throws(ClientError) -> StateRunsView {
+        try await call("states") { try await $0.states(of: graph) }
+    }
+
     package func operation(
         _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
@@ -305,6 +321,11 @@ package struct TappedClient: CoordinatorClient {
 
     package func status() async throws(ClientError) -> ClusterView {
         try await call("status") { try await $0.status() }
+    }
+
+    package func statusUpdates() async throws(ClientError) -> StatusUpdates {
+        let updates = try await call("statusUpdates") { try await $0.statusUpdates() }
+        return await tap.tapped(updates, isFollower: false)
     }
 
     package func backup() async throws(ClientError) -> StoreBackup {

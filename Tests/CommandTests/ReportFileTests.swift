@@ -60,6 +60,57 @@ import Testing
         }
     }
 
+    @Test func `the report of a graph says what happened, also after a restart`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            #expect(try await up.operon("wait", "nightly").end == .exit(1))
+            try await up.restart()
+            let written = try await up.operon("report", "nightly", "nightly report.html")
+            #expect(written.end == .exit(0), "\(written.errors)")
+            #expect(
+                written.errors.hasPrefix("Wrote the report of graph 0 to nightly report.html: ")
+            )
+            let page = try workspace.read("nightly report.html")
+            for part in [
+                "<title>nightly: failed</title>", "✗ load</h3>", "no &lt;space&gt; left",
+                "exit code 3", "<td>because of “load”", "class=\"timeline\"",
+                "class=\"box skipped", "<dt>critical path</dt>",
+            ] {
+                #expect(page.contains(part), "\(part)")
+            }
+            #expect(try await up.operon("report", "0").end == .exit(0))
+            #expect(try workspace.read("nightly.html") == page)
+            #expect(try await up.operon("report", "none").end == .exit(6))
+            let refused = try await up.operon("report", "0", "none/report.html")
+            #expect(refused.end == .exit(2))
+            #expect(refused.errors.hasPrefix("the report cannot be written to none/report.html: "))
+        }
+    }
+
+    @Test func `the report of a graph that runs shows it as it is`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                name: asks
+                operations:
+                  first: { run: 'true' }
+                  ask: { external: true, dependencies: [first] }
+                  last: { run: 'true', dependencies: [ask] }
+                """
+            )
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            #expect(try await up.operon("approvals").end == .exit(0))
+            let written = try await up.operon("report", "asks", "asks.html", "--output", "json")
+            #expect(written.output.contains(#""path":"asks.html""#), "\(written.output)")
+            let page = try workspace.read("asks.html")
+            #expect(page.contains("<title>asks: ended before its operations</title>"))
+        }
+    }
+
     @Test func `a run that is interrupted leaves it, too`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write(

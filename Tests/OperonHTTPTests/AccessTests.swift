@@ -70,7 +70,9 @@ import Testing
                     return try await served.raw(route.method, Self.path(route), fields).status
                 }
                 if route.access == .open {
-                    #expect([200, 503].contains(try await status(nil)))
+                    // Nothing was sent to log in with, and no file is called “1”.
+                    let allowed = [200, 503, route.body == .none ? 404 : 400]
+                    #expect(allowed.contains(try await status(nil)), "\(route.pattern)")
                     continue
                 }
                 if route.access == .signed {
@@ -90,7 +92,7 @@ import Testing
                     )
                 }
                 // A stream has no end; what is asked without its body is checked the same.
-                guard route.pattern != "/v1/events" else { continue }
+                guard !["/v1/events", "/v1/progress"].contains(route.pattern) else { continue }
                 let read = try await status("Bearer \(Self.readToken)")
                 #expect((read == 403) == (route.access == .operate), "\(route.pattern) \(read)")
                 let good = try await status("bearer \(Self.token)")

@@ -206,7 +206,13 @@ final class JournalDisk: SimulatedJournal {
             guard events == image.events(after: 0, limit: .max) else { return "other events" }
             for graph in image.state.graphs where !graph.isTombstone {
                 let count = graph.contents.reduce(0) { $0 + $1.operationCount }
-                for index in 0..<UInt32(count) {
+                let all = 0..<UInt32(count)
+                if try tables.attempts(of: graph.id, in: all)
+                    != image.attempts(of: graph.id, in: all)
+                {
+                    return "other attempts of graph \(graph.id)"
+                }
+                for index in all {
                     let id = OperationID(graph: graph.id, index: index)
                     if try tables.output(of: id) != image.output(of: id) {
                         return "another output of \(id)"

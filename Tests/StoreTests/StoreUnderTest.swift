@@ -116,6 +116,21 @@ func expectLookups(
         let attempts = try await store.attempts(of: id)
         #expect(attempts == workload.image.attempts(of: id), sourceLocation: sourceLocation)
     }
+    for graph in Set(workload.operations.map(\.graph)) {
+        let indices = workload.operations.filter { $0.graph == graph }.map(\.index)
+        let last = indices.max() ?? 0
+        // All, a part, and none.
+        for range in [0..<last + 1, last / 3..<last / 2 + 1, last + 1..<last + 1] {
+            let found = try await store.attempts(of: graph, in: range)
+            let expected = range.flatMap { index in
+                let id = OperationID(graph: graph, index: index)
+                return workload.image.attempts(of: id).map { attempt in
+                    StoreChanges.Attempt(operation: id, attempt: attempt)
+                }
+            }
+            #expect(found == expected, sourceLocation: sourceLocation)
+        }
+    }
     let events = try await store.events(after: 0, limit: .max)
     #expect(events == workload.image.events(after: 0, limit: .max), sourceLocation: sourceLocation)
 }

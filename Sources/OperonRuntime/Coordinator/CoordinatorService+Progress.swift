@@ -18,6 +18,24 @@ extension CoordinatorService {
         if progressFeeds[feed.graph] === feed { progressFeeds[feed.graph] = nil }
     }
 
+    /// Shows the status of the cluster at a pace from here on.
+    func watchStatus(version: String) -> StatusUpdates {
+        if let updates = statusFeed?.join() { return updates }
+        let feed = StatusFeed(of: self, version: version, pace: statusPace)
+        statusFeed = feed
+        guard let updates = feed.join() else { preconditionFailure("a new feed is not over") }
+        return updates
+    }
+
+    func forget(_ feed: StatusFeed) {
+        if statusFeed === feed { statusFeed = nil }
+    }
+
+    /// `nil`: the service has ended.
+    func watchedStatus(version: String) -> ClusterView? {
+        hasEnded ? nil : fullClusterView(version: version)
+    }
+
     /// Sets the least time between two counts, for graphs that nobody watches yet.
     package func setProgressPace(_ pace: Duration) { progressPace = pace }
 
@@ -40,6 +58,7 @@ extension CoordinatorService {
                     name: name(of: operation).name,
                     startedAt: TimeText(WallTime(nanosecondsSince1970: started))
                 )
+                view.index = operation.index
                 if scheduler.attempt(of: operation)?.worker == .nobody { view.isExternal = true }
                 return view
             }

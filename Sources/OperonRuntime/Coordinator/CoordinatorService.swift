@@ -71,6 +71,9 @@ package actor CoordinatorService {
     var progressFeeds: [GraphID: ProgressFeed] = [:]
     /// The least time between two counts of a graph that somebody watches.
     var progressPace = ProgressFeed.defaultPace
+    /// Nobody watches the cluster: `nil`.
+    var statusFeed: StatusFeed?
+    let statusPace = StatusFeed.defaultPace
     /// The latest progress of running operations. Only looked up.
     var progress: [OperationID: ProgressReport] = [:]
     private var finished: [GraphID: Latch] = [:]

@@ -68,6 +68,11 @@ struct KeptOperations: Sendable {
         do throws(WireError) { return try stored.queue(of: index) } catch { return "" }
     }
 
+    func isNothing(_ index: Int) -> Bool {
+        guard let stored else { return described[index].work.kind == Work.nothingKind }
+        do throws(WireError) { return try stored.isNothing(index) } catch { return false }
+    }
+
     /// The number of the operation with this name. The first call visits all names.
     mutating func number(of name: String) -> UInt32? {
         if stored != nil { return stored?.number(of: name) }

@@ -126,6 +126,45 @@ package struct LocalCoordinator: CoordinatorClient {
         }
     }
 
+    package func records(
+        of graph: String,
+        after: UInt32?,
+        limit: Int
+    ) async throws(ClientError) -> RecordPage {
+        let slice = try await answers.read { service throws(ClientError) in
+            try service.recordSlice(of: try service.find(graph), after: after, limit: limit)
+        }
+        let attempts = try await answers.live { service async throws(ClientError) in
+            try await service.stored { try await $0.attempts(of: slice.graph, in: slice.range) }
+        }
+        let workers = Set((attempts ?? []).map(\.attempt.worker)).subtracting([.nobody])
+            .sorted { $0.rawValue < $1.rawValue }
+        let names = try await answers.live { $0.names(of: workers) }
+        return RecordPage(slice, attempts: attempts ?? [], workers: workers, names: names)
+    }
+
+    package func states(of graph: String) async throws(ClientError) -> StateRunsView {
+        let id = try await answers.read { service throws(ClientError) in
+            try service.find(graph)
+        }
+        // In slices, between which the service decides.
+        let slice = UInt32(ProgressFeed.sliceOperations)
+        var runs = StateRunsView()
+        var first: UInt32 = 0
+        while true {
+            let range = first..<first + slice
+            let before = runs
+            let found = try await answers.live { service throws(ClientError) in
+                try service.addStates(of: id, in: range, to: before)
+            }
+            runs = found.runs
+            guard found.hasMore else { break }
+            first += slice
+        }
+        let all = runs
+        return try await answers.read { _ in all }
+    }
+
     package func operation(
         _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
@@ -417,6 +456,18 @@ package struct LocalCoordinator: CoordinatorClient {
     package func status() async throws(ClientError) -> ClusterView {
         try await answers.live { $0.fullClusterView(version: version) }
     }
+
+    /// The reader gets only what is on the disk.
+    package func statusUpdates() async throws(ClientError) -> StatusUpdates {
+        try await answers.live { service throws(ClientError) in
+            guard service.store != nil else {
+                throw ClientError(.unavailable, "This coordinator keeps no events.")
+            }
+            return service.watchStatus(version: version)
+        }
+    }
+
+    package func sessionCode() -> SessionCodeView? { nil }
 
     package func backup() async throws(ClientError) -> StoreBackup {
         // `stored` waits for the disk before the copy. The copy itself may fill it.

@@ -53,6 +53,14 @@ package actor MemoryStore: OperationStore {
         return image.attempts(of: operation)
     }
 
+    package func attempts(
+        of graph: GraphID,
+        in operations: Range<UInt32>
+    ) throws -> [StoreChanges.Attempt] {
+        try checkOpen()
+        return image.attempts(of: graph, in: operations)
+    }
+
     package func events(after: UInt64, limit: Int) throws -> [StoredEvent] {
         try checkOpen()
         return image.events(after: after, limit: limit)

@@ -1,4 +1,3 @@
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
 
@@ -16,19 +15,10 @@ final class ProgressFeed: Sendable {
     /// meanwhile.
     static let sliceOperations = 16_384
 
-    private struct State {
-        /// The order does not matter: each is another reader.
-        var readers: [UInt64: ProgressUpdates.Continuation] = [:]
-        var nextReader: UInt64 = 0
-        var latest: SharedProgress?
-        var isOver = false
-        var task: Task<Void, Never>?
-    }
-
     let graph: GraphID
     private let service: CoordinatorService
     private let pace: Duration
-    private let state = NIOLockedValueBox(State())
+    private let readers = FeedReaders<GraphProgressView>()
 
     init(of graph: GraphID, by service: CoordinatorService, pace: Duration) {
         self.graph = graph
@@ -36,34 +26,9 @@ final class ProgressFeed: Sendable {
         self.pace = pace
     }
 
-    /// Adds a reader, who gets the latest progress first. What a reader does not read in time is
-    /// replaced by what is newer. `nil`: the feed is over, because nobody watched any more.
-    func join() -> ProgressUpdates? {
-        let (updates, continuation) = ProgressUpdates.makeStream(
-            bufferingPolicy: .bufferingNewest(1)
-        )
-        let reader: UInt64? = state.withLockedValue { state in
-            guard !state.isOver else { return nil }
-            state.nextReader += 1
-            state.readers[state.nextReader] = continuation
-            if let latest = state.latest { continuation.yield(latest) }
-            if state.task == nil { state.task = Task { await run() } }
-            return state.nextReader
-        }
-        guard let reader else { return nil }
-        continuation.onTermination = { [weak self] _ in self?.leave(reader) }
-        return updates
-    }
-
-    private func leave(_ reader: UInt64) {
-        let task = state.withLockedValue { state -> Task<Void, Never>? in
-            state.readers[reader] = nil
-            guard state.readers.isEmpty else { return nil }
-            state.isOver = true
-            return state.task
-        }
-        task?.cancel()
-    }
+    /// Adds a reader, who gets the latest progress first. `nil`: the feed is over, because nobody
+    /// watched any more.
+    func join() -> ProgressUpdates? { readers.join { await self.run() } }
 
     private func run() async {
         var elements = RepeatedElements()
@@ -73,7 +38,7 @@ final class ProgressFeed: Sendable {
             guard let (progress, took) = await count(&elements),
                 await service.untilDurable()
             else { break }
-            publish(progress)
+            readers.publish(progress)
             let pause = max(pace, took * Self.timePart)
             if progress.graph.counts.unfinished > 0 {
                 // The end of a graph is shown at once.
@@ -85,21 +50,7 @@ final class ProgressFeed: Sendable {
             guard await service.waitForEvents(after: newest) > newest else { break }
         }
         await service.forget(self)
-        let readers = state.withLockedValue { state in
-            state.isOver = true
-            defer { state.readers = [:] }
-            return state.readers
-        }
-        for reader in readers.values { reader.finish() }
-    }
-
-    private func publish(_ progress: GraphProgressView) {
-        state.withLockedValue { state in
-            guard state.latest?.view != progress else { return }
-            let latest = SharedProgress(progress)
-            state.latest = latest
-            for reader in state.readers.values { reader.yield(latest) }
-        }
+        readers.end()
     }
 
     /// The progress, and the time that counting elements took of the service. `nil`: the graph was

@@ -148,6 +148,10 @@ struct CoordinatorSession {
                     let place = address.clientText(isSecure: isSecure)
                     let option = isAtOwnSocket ? "" : " --coordinator \(place)"
                     say("to submit a graph from another terminal: operon submit FILE\(option)")
+                    // A browser cannot reach a socket.
+                    if address.tcp != nil {
+                        say("to see its page in a browser: operon page\(option)")
+                    }
                     Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }
             } catch {

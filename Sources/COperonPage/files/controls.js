@@ -1,0 +1,100 @@
+// Filters, pages and buttons: what a reader sets.
+
+import { useMayAct } from "./session.js";
+import { link, replaceAddress } from "./routes.js";
+import { h, useEffect, useState } from "./preact.js";
+
+/** @typedef {import("../preact").Child} Child */
+
+/**
+ * A choice of a filter, kept in the address.
+ * @param {{label: string, name: string, parts: (string | number)[],
+ *     query: Record<string, string>, options: readonly string[], all: string}} props
+ */
+export function Choice({ label, name, parts, query, options, all }) {
+    const choose = (/** @type {Event} */ event) => {
+        const value = /** @type {HTMLSelectElement} */ (event.currentTarget).value;
+        replaceAddress(link(parts, { ...query, [name]: value, after: undefined }));
+    };
+    return h("label", null, label,
+        h("select", { name, "data-test": `filter-${name}`, onChange: choose },
+            h("option", { value: "", selected: !query[name] }, all),
+            options.map((value) => h("option", {
+                key: value, value, selected: query[name] === value,
+            }, value))));
+}
+
+/**
+ * A text of a filter, kept in the address. It is used when the reader has stopped typing.
+ * @param {{label: string, name: string, parts: (string | number)[],
+ *     query: Record<string, string>, isFirst?: boolean, isExact?: boolean}} props
+ *     `isFirst`: the key `/` comes here
+ */
+export function TextFilter({ label, name, parts, query, isFirst = false }) {
+    const [text, setText] = useState(query[name] ?? "");
+    const address = link(parts, { ...query, [name]: text, after: undefined });
+    useEffect(() => {
+        if (text === (query[name] ?? "")) return undefined;
+        const timer = setTimeout(() => replaceAddress(address), 250);
+        return () => clearTimeout(timer);
+    }, [text]);
+    return h("label", null, label,
+        h("input", {
+            type: "search", name, value: text, autocomplete: "off", spellcheck: false,
+            "data-test": `filter-${name}`, "data-filter": isFirst ? "first" : undefined,
+            onInput: (/** @type {Event} */ event) => {
+                setText(/** @type {HTMLInputElement} */ (event.currentTarget).value);
+            },
+        }));
+}
+
+/**
+ * The filters of a list.
+ * @param {{children?: Child, label: string}} props
+ */
+export function Filters({ children, label }) {
+    return h("form", {
+        class: "filters", role: "search", "aria-label": label,
+        onSubmit: (/** @type {Event} */ event) => event.preventDefault(),
+    }, children);
+}
+
+/**
+ * Links to the first and the next page. The browser's own back goes to the page before.
+ * @param {{parts: (string | number)[], query: Record<string, string>,
+ *     next?: string | number}} props
+ */
+export function Pager({ parts, query, next }) {
+    if (next === undefined && query.after === undefined) return null;
+    return h("nav", { class: "pager", "aria-label": "Pages" },
+        query.after === undefined
+            ? null
+            : h("a", { href: link(parts, { ...query, after: undefined }), "data-test": "first" },
+                "First page"),
+        next === undefined
+            ? h("span", { class: "soft" }, "This is the last page.")
+            : h("a", { href: link(parts, { ...query, after: next }), "data-test": "next" },
+                "Next page"));
+}
+
+/**
+ * Buttons that do something. Readers who may not act do not see them.
+ * @param {{label: string, children?: Child}} props
+ */
+export function Actions({ label, children }) {
+    if (!useMayAct()) return null;
+    return h("div", { class: "actions", role: "group", "aria-label": label }, children);
+}
+
+/**
+ * A button.
+ * @param {{name: string, label?: string, onClick: () => void, children?: Child,
+ *     isDangerous?: boolean, isDisabled?: boolean}} props `label`: what a screen reader says, if
+ *     the text alone would not tell which of several is meant
+ */
+export function Button({ name, label, onClick, children, isDangerous, isDisabled }) {
+    return h("button", {
+        type: "button", class: isDangerous ? "danger" : "", "data-test": name,
+        "aria-label": label, disabled: isDisabled, onClick,
+    }, children);
+}

@@ -1,0 +1,215 @@
+// How the timeline is drawn on its canvas.
+
+import { shapes } from "./ui.js";
+import { ticks } from "./timeline-scale.js";
+
+/** Pixels: the height of a row, of the axis, of a bar. */
+export const [rowHeight, axisHeight] = [22, 26];
+const barHeight = 14;
+
+/** @typedef {{row: number, bar: number}} Place of a bar in the timeline */
+
+/**
+ * @typedef {object} Drawing
+ * @property {CanvasRenderingContext2D} context
+ * @property {Api.Timeline} timeline
+ * @property {import("./timeline-scale.js").Span} span
+ * @property {Place} [chosen]
+ * @property {number} width
+ * @property {number} height
+ * @property {number} gutter pixels for the names of the rows
+ * @property {number} top pixels that are scrolled away
+ * @property {(name: string) => string} color the value of a variable of page.css
+ */
+
+/**
+ * The pixel of a moment.
+ * @param {{span: import("./timeline-scale.js").Span, width: number, gutter: number}} drawing
+ * @param {number} seconds
+ */
+export function xOf({ span: { from, to }, width, gutter }, seconds) {
+    return gutter + (seconds - from) / (to - from) * Math.max(width - gutter - 8, 1);
+}
+
+/** The colour of each state: a variable of page.css. */
+const colors = {
+    succeeded: "--good", failed: "--bad", cancelled: "--odd", lost: "--bad", executing: "--run",
+    returned: "--soft",
+};
+
+/** @type {Record<string, Path2D>} */
+const signs = {};
+
+/** @param {Drawing} drawing */
+export function drawTimeline(drawing) {
+    const { context, width, height, timeline, top, gutter } = drawing;
+    context.clearRect(0, 0, width, height);
+    context.font = "12px ui-sans-serif, system-ui, sans-serif";
+    context.textBaseline = "middle";
+    const first = Math.max(0, Math.floor(top / rowHeight));
+    const last = Math.min(timeline.rows.length, first + Math.ceil(height / rowHeight) + 1);
+    for (let row = first; row < last; row += 1) drawRow(drawing, row);
+    const marks = ticks(drawing.span, width - gutter - 8);
+    drawLines(drawing, marks);
+    context.save();
+    context.beginPath();
+    context.rect(gutter, 0, width - gutter, height);
+    context.clip();
+    for (let row = first; row < last; row += 1) drawBars(drawing, row);
+    context.restore();
+    drawChosen(drawing);
+    drawAxis(drawing, marks);
+}
+
+/**
+ * @param {Drawing} drawing
+ * @param {number} row
+ */
+function yOf({ top }, row) {
+    return axisHeight + row * rowHeight - top;
+}
+
+/**
+ * @param {Drawing} drawing
+ * @param {number} row
+ */
+function drawRow(drawing, row) {
+    const { context, color, width, gutter, timeline } = drawing;
+    const y = yOf(drawing, row);
+    if (row % 2 === 0) {
+        context.fillStyle = color("--fold");
+        context.fillRect(0, y, width, rowHeight);
+    }
+    const { worker, slot } = timeline.rows[row];
+    const number = worker === "" ? "" : `#${slot}`;
+    const numberWidth = context.measureText(number).width;
+    context.fillStyle = color("--ink");
+    context.fillText(number, gutter - 8 - numberWidth, y + rowHeight / 2);
+    context.save();
+    context.beginPath();
+    context.rect(0, y, gutter - 12 - numberWidth, rowHeight);
+    context.clip();
+    context.fillText(worker === "" ? "external" : worker, 6, y + rowHeight / 2);
+    context.restore();
+}
+
+/**
+ * @param {Drawing} drawing
+ * @param {number} row
+ */
+function drawBars(drawing, row) {
+    const { context, color, span, width: whole, gutter, timeline } = drawing;
+    const top = yOf(drawing, row) + (rowHeight - barHeight) / 2;
+    for (const bar of timeline.rows[row].bars) {
+        if (bar.to < span.from || bar.from > span.to) continue;
+        const left = Math.max(xOf(drawing, bar.from), gutter - 2);
+        const right = Math.min(xOf(drawing, bar.to), whole + 2);
+        // A gap tells two bars apart; a short bar is still seen.
+        const width = right - left > 4 ? right - left - 1 : Math.max(right - left, 1.5);
+        // A failed bar is taller, so that its colour is not all that tells it apart.
+        const extra = bar.state === "failed" || bar.state === "lost" ? 3 : 0;
+        context.fillStyle = color(colors[bar.state]);
+        context.fillRect(left, top - extra, width, barHeight + 2 * extra);
+        if (bar.isCritical) {
+            context.fillStyle = color("--critical");
+            context.fillRect(left, top + barHeight + 1, width, 2.5);
+        }
+        if (width > 18) drawText(drawing, bar, left, top, width);
+    }
+}
+
+/**
+ * The sign of a bar, and its name if there is room.
+ * @param {Drawing} drawing
+ * @param {Api.TimelineBar} bar
+ * @param {number} left
+ * @param {number} top
+ * @param {number} width
+ */
+function drawText({ context, color }, bar, left, top, width) {
+    const sign = signs[bar.state] ??= new Path2D(shapes[bar.state]);
+    const scale = 0.85;
+    context.save();
+    context.beginPath();
+    context.rect(left, top - 3, width - 2, barHeight + 6);
+    context.clip();
+    context.fillStyle = color("--paper");
+    context.translate(left + 2, top);
+    context.scale(scale, scale);
+    context.fill(sign, "evenodd");
+    context.scale(1 / scale, 1 / scale);
+    const text = bar.count > 1 ? `${bar.count} attempts` : bar.name ?? "";
+    if (width > 46) context.fillText(text.slice(0, 200), 15, barHeight / 2 + 0.5);
+    context.restore();
+}
+
+/** @param {Drawing} drawing */
+function drawChosen(drawing) {
+    const { context, color, chosen, timeline, gutter } = drawing;
+    const bar = chosen && timeline.rows[chosen.row]?.bars[chosen.bar];
+    if (!chosen || !bar) return;
+    const left = Math.max(xOf(drawing, bar.from), gutter);
+    const width = Math.max(xOf(drawing, bar.to) - left, 3);
+    context.strokeStyle = color("--ink");
+    context.lineWidth = 2;
+    context.strokeRect(left - 2, yOf(drawing, chosen.row) + 1, width + 4, rowHeight - 2);
+}
+
+/**
+ * The lines below the labels of the axis.
+ * @param {Drawing} drawing
+ * @param {{at: number}[]} marks
+ */
+function drawLines(drawing, marks) {
+    const { context, color, height } = drawing;
+    context.strokeStyle = color("--edge");
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const { at } of marks) {
+        const x = Math.round(xOf(drawing, at)) + 0.5;
+        context.moveTo(x, 0);
+        context.lineTo(x, height);
+    }
+    context.stroke();
+}
+
+/**
+ * The axis, over the rows that are scrolled away.
+ * @param {Drawing} drawing
+ * @param {{at: number, text: string}[]} marks
+ */
+function drawAxis(drawing, marks) {
+    const { context, color, width } = drawing;
+    context.fillStyle = color("--paper");
+    context.fillRect(0, 0, width, axisHeight);
+    context.fillStyle = color("--soft");
+    context.strokeStyle = color("--edge");
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const { at, text } of marks) {
+        const x = Math.round(xOf(drawing, at)) + 0.5;
+        context.moveTo(x, axisHeight - 6);
+        context.lineTo(x, axisHeight);
+        const wide = context.measureText(text).width;
+        context.fillText(text, Math.min(x - wide / 2, width - wide - 2), 10);
+    }
+    context.moveTo(0, axisHeight - 0.5);
+    context.lineTo(width, axisHeight - 0.5);
+    context.stroke();
+}
+
+/**
+ * The name of a row.
+ * @param {{worker: string, slot: number}} row
+ */
+export function rowName({ worker, slot }) {
+    return worker === "" ? "external" : `${worker} #${slot}`;
+}
+
+/**
+ * The height of all rows, in pixels.
+ * @param {number} rows
+ */
+export function heightOf(rows) {
+    return axisHeight + rows * rowHeight;
+}

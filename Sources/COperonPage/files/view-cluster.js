@@ -1,0 +1,115 @@
+// The cluster: whether it is well, how fast it is, what its operations ask for.
+
+import { amount, finished, pace, total } from "./format.js";
+import { live } from "./live.js";
+import { observable } from "./observable.js";
+import { useResource } from "./resource.js";
+import { address } from "./routes.js";
+import { Counts, Duration, Facts, Heading, Missing, Section, State, table, Time } from "./ui.js";
+import { h } from "./preact.js";
+
+/** Seconds that the rates look back. */
+const span = 10;
+
+/** @typedef {{at: number, events: number, done: number, added: number}} Sample */
+
+/** @type {Sample[]} */
+let samples = [];
+/** Epoch of the samples: after a restart, the numbers begin again. */
+let epoch = -1;
+
+/** How much happened in a second, lately. */
+const rates = observable(
+    /** @type {{events: number, done: number, added: number} | undefined} */ (undefined),
+);
+
+/** @param {Api.Cluster} status */
+function sample(status) {
+    if (status.epoch !== epoch) samples = [];
+    epoch = status.epoch;
+    const at = Date.parse(status.now) / 1000;
+    const last = samples[samples.length - 1];
+    if (last && at <= last.at) return;
+    samples.push({ at, events: status.lastEvent, done: finished(status.counts),
+        added: total(status.counts) });
+    while (samples.length > 2 && samples[1].at < at - span) samples.shift();
+    if (samples.length > 100) samples.shift();
+    const [first] = samples;
+    const seconds = at - first.at;
+    // Finished graphs are dropped one day, and their operations no longer count.
+    const perSecond = (/** @type {"events" | "done" | "added"} */ name) => (
+        Math.max(0, samples[samples.length - 1][name] - first[name]) / seconds);
+    rates.set(seconds < 1 ? undefined
+        : { events: perSecond("events"), done: perSecond("done"), added: perSecond("added") });
+}
+
+live.subscribe(() => {
+    const { status } = live.get();
+    if (status) sample(status);
+});
+
+/** @type {Page.Column<Api.Demand>[]} */
+const demandColumns = [
+    { title: "What they ask for", isWide: true, cell: ({ text }) => text },
+    { title: "Ready", isNumber: true, cell: ({ ready }) => String(ready) },
+    { title: "Running", isNumber: true, cell: ({ inFlight }) => String(inFlight) },
+    { title: "No worker for", isNumber: true, cell: ({ unrunnable }) => (
+        unrunnable > 0 ? h("span", { class: "state failed" }, String(unrunnable)) : "0") },
+    { title: "Missing", isWide: true, cell: ({ missing }) => missing },
+];
+
+export function ClusterView() {
+    // The stream tells only changes; this asks also while nothing happens.
+    /** @type {import("./resource.js").Resource<Api.Cluster>} */
+    const { value, error } = useResource(address(["status"]), { every: 5 });
+    const known = rates.use();
+    if (!value) return h("div", null, h(Heading, { title: "Cluster" }), h(Missing, { error }));
+    const demands = value.demands ?? [];
+    return h("div", null,
+        h(Heading, { title: "Cluster" }),
+        h(Section, { title: "Health", id: "health" }, h(Facts, { id: "cluster-facts", facts: [
+            ["Store", h(Health, { text: value.store, id: "store" })],
+            ["Broker", h(Health, { id: "broker", text: value.broker === "none"
+                ? "none: operations run in the coordinator’s process" : value.broker,
+            isWell: value.broker === "none" ? true : undefined })],
+            ["Workers", String(value.workers)],
+            ["Slots", `${value.busySlots} of ${value.slots} busy`],
+            ["Unfinished graphs", String(value.openGraphs)],
+            ["Version", value.version],
+            ["Up", h(Duration, { from: value.startedAt })],
+            ["Started", h(Time, { at: value.startedAt })],
+            ["Epoch", String(value.epoch)],
+            ["Reign", value.reign],
+        ] })),
+        h(Section, { title: `Rates in the last ${span}s`, id: "rates" },
+            h(Facts, { id: "rate-facts", facts: [
+                ["Operations finished", pace(known?.done ?? 0)],
+                ["Operations added", pace(known?.added ?? 0)],
+                ["Events", pace(known?.events ?? 0)],
+                ["Last event", String(value.lastEvent)],
+            ] })),
+        h(Section, { title: "Operations", id: "operations-section" },
+            h(Counts, { counts: value.counts })),
+        h(Section, { title: "Resources", id: "resources-section" },
+            h(Facts, { id: "resource-facts", facts: (value.resources ?? []).map(freeText) })),
+        h(Section, { title: "Demands", id: "demands-section" },
+            table({ id: "demands", caption: "Demands", columns: demandColumns, items: demands,
+                keyOf: ({ text, workers }) => `${text} ${workers}`,
+                empty: "No operation waits for a worker or runs on one." }),
+            value.moreDemands ? h("p", { class: "soft" }, `${value.moreDemands} more are left out.`)
+                : null));
+}
+
+/**
+ * @param {Api.Resource} resource
+ * @returns {[string, string]}
+ */
+function freeText({ name, free, offered }) {
+    return [name, `${amount(free, name)} of ${amount(offered, name)} free`];
+}
+
+/** @param {{text: string, id: string, isWell?: boolean}} props */
+function Health({ text, id, isWell = text === "ok" }) {
+    return h("span", { id, "data-well": String(isWell) },
+        isWell ? text : [h(State, { state: "failed" }), `: ${text}`]);
+}

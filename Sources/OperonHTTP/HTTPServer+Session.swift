@@ -1,0 +1,119 @@
+import HTTPTypes
+import OperonModel
+import OperonPorts
+
+// Routes of the page: its files, and how a browser logs in.
+
+extension HTTPServer {
+    static let pageRoutes: [Route] = [
+        Route("GET", "/", .open) { call in
+            guard call.prefersPage, let file = Page.files["index.html"] else {
+                return .bytes(Page.greeting, type: "text/plain; charset=utf-8")
+            }
+            return .page(file)
+        },
+        Route("GET", "/page/{file}", .open) { call in
+            guard let file = Page.files[call.names["file"] ?? ""] else {
+                throw ClientError(.notFound, "The page has no such file.")
+            }
+            return .page(file)
+        },
+        Route("GET", "/v1/session", .open) { call in .json(call.session) },
+        Route("POST", "/v1/session", .open, body: .json(isRequired: true)) { call in
+            try call.logIn()
+        },
+        Route("DELETE", "/v1/session", .open) { call in
+            if let secret = call.sessionSecret { call.server.sessions.end(secret) }
+            return .json(
+                SessionView(needsToken: call.needsToken),
+                headers: call.cookie(nil)
+            )
+        },
+        Route("POST", "/v1/session/codes", .read) { call in
+            guard call.needsToken else {
+                throw ClientError(.conflict, "This coordinator needs no login.")
+            }
+            return .json(
+                SessionCodeView(
+                    code: call.server.sessions.drawCode(for: call.caller),
+                    expiresInSeconds: Sessions.codeLifetime.seconds
+                ),
+                created: true
+            )
+        },
+    ]
+}
+
+/// What a browser shows to log in: exactly one of both.
+struct SessionBody: Decodable {
+    let token: String?
+    let code: String?
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["token", "code"])
+        token = try fields.optional(String.self, "token")
+        code = try fields.optional(String.self, "code")
+    }
+}
+
+/// Whether a browser is logged in, and as whom.
+package struct SessionView: Hashable, Sendable, Codable {
+    /// Everybody who reaches the coordinator may do everything: `false`.
+    package var needsToken: Bool
+    package var name: String?
+    /// Missing if a login is needed.
+    package var scope: String?
+}
+
+extension Call {
+    fileprivate var needsToken: Bool { !server.configuration.tokens.isEmpty }
+
+    /// Browsers name HTML before all else when a person opens an address.
+    fileprivate var prefersPage: Bool {
+        headers[.accept]?.lowercased().contains("text/html") == true
+    }
+
+    fileprivate var session: SessionView {
+        guard needsToken else {
+            return SessionView(needsToken: false, scope: AccessScope.operate.rawValue)
+        }
+        return isTrusted
+            ? SessionView(needsToken: true, name: caller.name, scope: caller.scope.rawValue)
+            : SessionView(needsToken: true)
+    }
+
+    fileprivate func logIn() throws -> Answer {
+        let body = try json(SessionBody.self)
+        guard needsToken else { return .json(session) }
+        let found: Caller?
+        switch (body.token, body.code) {
+        case (let token?, nil): found = server.configuration.tokens.caller(showing: token)
+        case (nil, let code?): found = server.sessions.take(code: code)
+        default: throw Failure.invalid("body", "has either token or code")
+        }
+        guard let found else {
+            let message =
+                body.token == nil
+                ? "This address was used already, or is too old: run “operon page” again."
+                : "The coordinator does not know this token."
+            throw ClientError(.unauthorized, message)
+        }
+        // A browser has one session.
+        if let old = sessionSecret { server.sessions.end(old) }
+        return .json(
+            SessionView(needsToken: true, name: found.name, scope: found.scope.rawValue),
+            headers: cookie(server.sessions.begin(for: found))
+        )
+    }
+
+    fileprivate func cookie(_ secret: String?) -> HTTPFields {
+        var fields = HTTPFields()
+        let isSecure = server.configuration.tls != nil
+        fields[.setCookie] = SessionCookie.field(
+            secret,
+            authority: authority,
+            isSecure: isSecure
+        )
+        return fields
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Page: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "page",
+        abstract: "Print the address of the coordinator's page, for a browser.",
+        usage: "operon page [<options>]",
+        discussion: """
+            The page shows graphs, queues, workers and triggers while they change. If the \
+            coordinator requires a token, the address logs one browser in, with the rights of \
+            your token, once and within two minutes.
+
+            A browser cannot reach a socket: start the coordinator with --listen 127.0.0.1:7350 \
+            or another TCP address.
+            """
+    )
+
+    @OptionGroup var coordinator: ClientArguments
+
+    private struct Address: Encodable {
+        let url: String
+        /// Missing: the address can be used any number of times.
+        let expiresInSeconds: Double?
+    }
+
+    func run() async throws {
+        let address = try coordinator.address.address(environment: Environment.current)
+        guard let place = address.url, place.hasPrefix("http") else {
+            throw Failure(
+                ExitStatus.usage,
+                "The coordinator listens on a socket, which a browser cannot reach: start it with "
+                    + "--listen 127.0.0.1:7350."
+            )
+        }
+        try await ClientSession.run(coordinator) { session in
+            let page = place.hasSuffix("/") ? place : place + "/"
+            let code = try await session.client.sessionCode()
+            let found = Address(
+                url: code.map { page + "#code=" + $0.code } ?? page,
+                expiresInSeconds: code?.expiresInSeconds
+            )
+            try session.console.show(found, names: [found.url]) { _ in [found.url] }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""End-to-end tests of the page of the coordinator, in a real browser: see scripts/check-page."""
