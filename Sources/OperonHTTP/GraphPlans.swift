@@ -13,6 +13,8 @@ actor GraphPlans {
 
     private var plans: [UInt32: GraphPlan] = [:]
     private var making: [UInt32: Task<GraphPlan, any Error>] = [:]
+    /// The one that was begun last. They are made one after the other: each holds a whole graph.
+    private var newest: Task<GraphPlan, any Error>?
     /// The graphs of the plans, the one that was used last at the end.
     private var order: [UInt32] = []
 
@@ -31,9 +33,18 @@ actor GraphPlans {
             return plan
         }
         if let task = making[graph.id] { return try await task.value }
-        let task = Task { try await GraphPlan.make(of: graph, by: client) }
+        let before = newest
+        let task = Task {
+            _ = await before?.result
+            return try await GraphPlan.make(of: graph, by: client)
+        }
+        newest = task
         making[graph.id] = task
-        defer { making[graph.id] = nil }
+        defer {
+            making[graph.id] = nil
+            // It would keep its plan.
+            if newest == task { newest = nil }
+        }
         let plan = try await task.value
         plans[graph.id] = plan
         use(graph.id)

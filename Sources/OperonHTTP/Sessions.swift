@@ -12,8 +12,9 @@ final class Sessions: Sendable {
     static let lifetime = Duration.seconds(12 * 3_600)
     /// How long a one-time code is valid: the time to open an address.
     static let codeLifetime = Duration.seconds(120)
-    /// The most sessions, and the most codes. A further one replaces the oldest.
-    static let entriesMax = 1_000
+    /// The most sessions, and the most codes, of one token. A further one replaces its oldest, so
+    /// that nobody ends the sessions of others by logging in often.
+    static let entriesMax = 100
 
     private struct Entry {
         let caller: Caller
@@ -31,11 +32,11 @@ final class Sessions: Sendable {
 
         mutating func insert(_ key: [UInt8], _ entry: Entry, now: ContinuousClock.Instant) {
             // All live equally long, so the oldest end first.
-            while let first = order.first,
-                order.count >= Sessions.entriesMax || entries[first].map({ $0.end <= now }) ?? true
-            {
+            while let first = order.first, entries[first].map({ $0.end <= now }) ?? true {
                 entries[order.removeFirst()] = nil
             }
+            let own = order.filter { entries[$0]?.caller.name == entry.caller.name }
+            if own.count >= Sessions.entriesMax { remove(own[0]) }
             entries[key] = entry
             order.append(key)
         }

@@ -101,9 +101,10 @@ package struct AttemptChart: Sendable {
         var cuts: [Cut] = []
         for bar in row.bars[Self.firstIndex(endingAt: from, in: row.bars)...] {
             guard bar.start <= to else { break }
-            let isShort = bar.end - bar.start < least
-            if isShort, let last = cuts.last, last.end - last.first.start < least,
-                bar.end - last.first.start < 2 * least
+            // Also where a part has no length: any number may begin at one moment.
+            let isShort = bar.end - bar.start <= least
+            if isShort, let last = cuts.last, last.end - last.first.start <= least,
+                bar.end - last.first.start <= 2 * least
             {
                 let place = cuts.count - 1
                 cuts[place].end = bar.end

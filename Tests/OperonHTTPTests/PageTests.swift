@@ -72,6 +72,11 @@ import Testing
             for body in ["{}", #"{"token": "a", "code": "b"}"#, #"{"tokens": "a"}"#, "[]"] {
                 #expect(try await served.json("POST", "/v1/session", body).status == 400, "\(body)")
             }
+            // Who is not known yet sends little, and no form.
+            let long = #"{"token": "\#(String(repeating: "a", count: 10_000))"}"#
+            #expect(try await served.json("POST", "/v1/session", long).status == 413)
+            let form = ["Content-Type": "text/plain"]
+            #expect(try await served.json("POST", "/v1/session", "{}", form).status == 415)
             let cookie = try await Self.logIn(served, #"{"token": "\#(AccessTests.token)"}"#)
             let fields = ["Cookie": "other=1; \(cookie)"]
             #expect(try Self.scope(try await served.raw("GET", "/v1/session", fields)) == "operate")
@@ -115,6 +120,18 @@ import Testing
             // A wrong token is not made good by a cookie.
             let mixed = page.merging(["Authorization": "Bearer wrong"]) { $1 }
             #expect(try await served.raw("GET", "/v1/graphs", mixed).status == 401)
+        }
+    }
+
+    @Test func `whoever logs in often ends sessions of their own`() async throws {
+        try await ServedCluster.run(tokens: AccessTests.tokens) {
+            (served: ServedCluster) async throws in
+            let alice = try await Self.logIn(served, #"{"token": "\#(AccessTests.token)"}"#)
+            let body = #"{"token": "\#(AccessTests.readToken)"}"#
+            let first = try await Self.logIn(served, body)
+            for _ in 0..<100 { _ = try await Self.logIn(served, body) }
+            #expect(try await served.raw("GET", "/v1/graphs", ["Cookie": first]).status == 401)
+            #expect(try await served.raw("GET", "/v1/graphs", ["Cookie": alice]).status == 200)
         }
     }
 

@@ -65,6 +65,9 @@ import Testing
         let last = chart.bars(of: row, from: 0, to: 2_000, barsMax: 20).last
         #expect(last?.first.operation == 1_000 && last?.count == 1)
         // Without any length, for a graph that took no time.
+        let instants = AttemptChart((0..<10_000).map { (0, Self.bar(UInt32($0), 0, 0)) })
+        let first = try #require(instants.rows.first)
+        #expect(instants.bars(of: first, from: 0, to: 0, barsMax: 10).map(\.count) == [10_000])
         #expect(chart.bars(of: row, from: 0, to: 0, barsMax: 10).map(\.count) == [1])
     }
 

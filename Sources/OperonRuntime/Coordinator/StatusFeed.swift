@@ -30,6 +30,7 @@ final class StatusFeed: Sendable {
                 await service.untilDurable()
             else { break }
             readers.publish(status)
+            // The pace for people. If nobody watches any more, the wait that follows ends at once.
             try? await Task.sleep(for: pace)
             guard await service.waitForEvents(after: newest) > newest else { break }
         }
