@@ -247,7 +247,7 @@ import Testing
     }
 
     @Test func `bad triggers are refused with the messages that they announce`() throws {
-        let texts = try Self.fixtures("bad.yaml")
+        let texts = try Self.fixtures("bad.yaml") + Self.fixtures("bad-beyond-schema.yaml")
         #expect(texts.count == 11)
         for text in texts {
             let mark = "# expect "
