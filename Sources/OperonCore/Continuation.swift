@@ -211,6 +211,27 @@ package struct Continuation: Hashable, Sendable {
         )
     }
 
+    /// Whether an operation has succeeded after something that runs again. To go on with the same
+    /// graph would leave such an operation with what it made of the earlier end. A failure handler
+    /// has done its work and is not stale.
+    ///
+    /// - Parameter graph: The graph that was compared.
+    package func hasStale(_ graph: GraphDescription) -> Bool {
+        zip(graph.operations, decisions).contains { operation, decision in
+            guard case .runs(.dependency(let name)) = decision else { return false }
+            return operation.dependencies.contains { $0.name == name && $0.condition != .failed }
+        }
+    }
+
+    /// Whether the conditions of a graph let an operation succeed after one that did not.
+    package static func mayHaveStale(_ graph: GraphDescription) -> Bool {
+        graph.operations.contains { operation in
+            operation.dependencies.contains {
+                $0.condition != .succeeded && $0.condition != .failed
+            }
+        }
+    }
+
     /// How many operations stay.
     package var staying: Int { stayingIndices.count }
 

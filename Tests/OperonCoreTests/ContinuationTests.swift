@@ -191,6 +191,28 @@ import Testing
         )
     }
 
+    @Test(arguments: [
+        (DependencyCondition.finished, OutcomeKind.failed, true),
+        (.unlessFailed, .cancelled, true),
+        // A failure handler has done its work.
+        (.failed, .failed, false),
+        // What it ran after goes on as it was.
+        (.finished, .succeeded, false),
+    ])
+    func `what succeeded after something that runs again is stale`(
+        condition: DependencyCondition,
+        end: OutcomeKind,
+        isStale: Bool
+    ) {
+        var report = operation("report")
+        report.dependencies = [DependencyDescription("work", condition)]
+        let operations = [operation("work"), report]
+        let graph = GraphDescription(name: "g", operations: operations)
+        let plan = Continuation(of: previous(operations, [end, .succeeded]), in: graph)
+        #expect(plan.hasStale(graph) == isStale)
+        #expect(Continuation.mayHaveStale(graph) == (condition != .failed))
+    }
+
     @Test func `a chain of a hundred thousand is no recursion`() {
         let operations = (0..<100_000).map {
             operation("\($0)", after: $0 == 0 ? [] : ["\($0 - 1)"])

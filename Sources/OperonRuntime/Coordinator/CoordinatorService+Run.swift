@@ -122,6 +122,7 @@ extension CoordinatorService {
         _ plan: RunPlan,
         traceParent: String
     ) async throws(ClientError) -> [OperationProgress] {
+        var known: [OperationProgress] = []
         if plan.isNew {
             var contents = try StoredContents(plan.description, failFast: plan.compiled.failFast)
             contents.idempotencyKey = plan.key
@@ -135,6 +136,8 @@ extension CoordinatorService {
             var again = RetryRequest()
             again.cancelled = true
             _ = try await retry(plan.graph, again)
+            // While the disk is awaited, short operations end.
+            known = scheduler.progress(of: plan.graph)
         }
         try await durable()
         if let continuation = plan.continuation {
@@ -145,7 +148,7 @@ extension CoordinatorService {
                 return OperationProgress(state: .finished, outcome: .succeeded, isUpToDate: false)
             }
         }
-        return plan.isNew ? [] : scheduler.progress(of: plan.graph)
+        return known
     }
 }
 
@@ -171,26 +174,18 @@ extension GraphCatalog {
         return Continuation(of: previous, older: older, in: edited, again: again)
     }
 
-    /// Whether an operation of a graph that goes on has succeeded after something that runs again.
-    /// To resume the graph would leave such an operation with what it made of the earlier end, so
-    /// that a new graph continues this one. A failure handler has done its work and is not stale.
+    /// Whether a new graph continues this one, because an operation would be stale if it went on.
     mutating func hasStale(
         _ graph: GraphID,
         in description: GraphDescription,
         _ scheduler: Scheduler
     ) -> Bool {
-        // Only these conditions let an operation succeed after one that did not.
-        let isPossible = description.operations.contains { operation in
-            operation.dependencies.contains {
-                $0.condition != .succeeded && $0.condition != .failed
-            }
-        }
-        guard isPossible, scheduler.stateCounts(of: graph).succeeded > 0 else { return false }
-        let continuation = continuation(of: CollectionOfOne(graph), in: description, scheduler)
-        return zip(description.operations, continuation.decisions).contains { operation, decision in
-            guard case .runs(.dependency(let name)) = decision else { return false }
-            return operation.dependencies.contains { $0.name == name && $0.condition != .failed }
-        }
+        // A large graph is compared only if the answer may be yes.
+        guard Continuation.mayHaveStale(description),
+            scheduler.stateCounts(of: graph).succeeded > 0
+        else { return false }
+        return continuation(of: CollectionOfOne(graph), in: description, scheduler)
+            .hasStale(description)
     }
 
     /// The operations that were submitted with a graph, or that a client added to it, with the
