@@ -8,6 +8,7 @@ out if the floor moved by more than a tenth meanwhile.
 """
 
 import argparse
+import asyncio
 import contextlib
 import datetime
 import http.client
@@ -596,7 +597,7 @@ class Cluster:
         used = usage.ru_utime + usage.ru_stime + self.cpu()[0] - before
         return text.decode().split()[0], used
 
-    def run(self, graph, observers=()):
+    def run(self, graph, observers=(), pages=0):
         """Submits a graph that is held back, starts the observers, lets it run, and waits."""
         queue = self.client("queue", "suspend", "default")
         subprocess.run(queue, check=True, stdout=self.log, stderr=self.log)
@@ -612,6 +613,8 @@ class Cluster:
         readers = [threading.Thread(target=drain, args=(ours,), daemon=True) for ours, _ in terminals]
         for reader in readers:
             reader.start()
+        if pages:
+            watching.append(Pages(self, number, pages))
         if watching:
             # Until all of them are connected; nothing tells.
             time.sleep(2)
@@ -643,28 +646,98 @@ def drain(descriptor):
             pass
 
 
+class Pages:
+    """As many open pages as one process plays, with the requests of the page in a browser: one stream
+    each, and after a change, at most once a second, one question. resource.js has these rules."""
+
+    def __init__(self, cluster, number, count):
+        self.end = multiprocessing.Event()
+        self.process = multiprocessing.Process(
+            target=play_pages, args=(cluster.socket, number, count, self.end))
+        self.process.start()
+
+    def terminate(self):
+        self.end.set()
+
+    def wait(self, timeout):
+        self.process.join(timeout)
+        assert self.process.exitcode == 0, "a page got no answer"
+
+
+def play_pages(path, graph, count, end):
+    """One in two shows the operations of the graph, one in four its picture, one in four all graphs."""
+    # Browsers run on other machines, so they leave the cores to what is measured.
+    os.nice(19)
+    of_graph = f"/v1/graphs/{graph}/progress"
+    kinds = [
+        (of_graph, f"/v1/graphs/{graph}/operations?limit=50"),
+        (of_graph, f"/v1/graphs/{graph}/picture?states=true"),
+        (of_graph, f"/v1/graphs/{graph}/operations?limit=50"),
+        ("/v1/progress", "/v1/graphs?limit=50"),
+    ]
+
+    async def connect(address):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(f"GET {address} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        return reader, writer, head
+
+    async def question(address):
+        reader, writer, _ = await connect(address)
+        writer.close()
+
+    async def page(stream, address):
+        reader, writer, _ = await connect(stream)
+        earliest = 0
+        while await reader.readline():
+            if time.monotonic() >= earliest:
+                start = time.monotonic()
+                await question(address)
+                took = time.monotonic() - start
+                earliest = time.monotonic() + max(1 - took, 10 * took)
+        writer.close()
+
+    async def all_pages():
+        pages = [asyncio.create_task(page(*kinds[index % 4])) for index in range(count)]
+        await asyncio.to_thread(end.wait)
+        for one in pages:
+            if one.done():
+                one.result()
+            one.cancel()
+
+    asyncio.run(all_pages())
+
+
 WAIT = ("wait", "GRAPH")
 OBSERVERS = [WAIT, ("watch", "GRAPH"), *[("events", "--follow", "--output", "json")] * 8]
 
 
 def observers(setup):
-    """A graph that is kept, over RabbitMQ: nobody looks, one waits for its end, ten observe."""
+    """A graph that is kept, over RabbitMQ: nobody looks, one waits for its end, ten observe, and a
+    hundred pages are open."""
     count = setup.choose(50_000, 10_000)
     graph = setup.graph(f"layered-{count}", layered(count))
-    cases = {"alone": [], "one wait": [WAIT], "ten observers": OBSERVERS}
+    cases = {
+        "alone": {}, "one wait": {"observers": [WAIT]}, "ten observers": {"observers": OBSERVERS},
+        "100 pages": {"pages": 100},
+    }
     results = {name: [] for name in cases}
     with Cluster(setup, "observed") as cluster:
         cluster.run(setup.graph("warm", independent(2_000)))
         for _ in range(setup.choose(5, 1)):
             for name, watching in cases.items():
-                results[name].append(cluster.run(graph, watching))
+                results[name].append(cluster.run(graph, **watching))
     for name, rounds in results.items():
         values = [result["seconds"] / count * 1e6 for result in rounds]
         setup.report(f"kept over the broker, {name}", "us/op", values)
         for part in ("coordinator", "workers"):
             values = [result[part] / count * 1e6 for result in rounds]
             setup.report(f"kept over the broker, {name}, {part}", "us CPU/op", values)
-    limits = {"one wait": setup.choose(0.8, 0.4), "ten observers": setup.choose(0.5, 0.15)}
+    limits = {
+        "one wait": setup.choose(0.8, 0.4), "ten observers": setup.choose(0.5, 0.15),
+        "100 pages": setup.choose(0.8, 0.15),
+    }
     for name, least in limits.items():
         ratios = [
             quiet["seconds"] / watched["seconds"]
