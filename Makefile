@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check-page check benchmark benchmark-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check-page check-observability check benchmark benchmark-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -29,6 +29,9 @@ check-api: ## the HTTP API, with good requests and bad ones
 
 check-page: ## the page of the coordinator, in a browser
 	@scripts/check-page
+
+check-observability: ## traces, with a collector, and alerts, with Prometheus
+	@scripts/check-observability
 
 check-docs: ## the documentation of the library, without a warning
 	@scripts/check-docs

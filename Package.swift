@@ -208,6 +208,21 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        .target(
+            name: "OperonTracing",
+            dependencies: [
+                "OperonModel", "OperonPorts", "OperonWire",
+                .cluster("AsyncHTTPClient", "async-http-client"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOSSL", "swift-nio-ssl"),
+            ],
+            swiftSettings: settings
+        ),
+
         // The shell around the core.
         .target(
             name: "OperonRuntime",
@@ -257,6 +272,7 @@ let package = Package(
             name: "OperonArguments",
             dependencies: [
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTerminal",
+                "OperonTracing",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -510,6 +526,17 @@ let package = Package(
             name: "OperonMetricsTests",
             dependencies: [
                 "OperonMetrics", .cluster("CoreMetrics", "swift-metrics"),
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonTracingTests",
+            dependencies: [
+                "OperonModel", "OperonTracing",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: testSettings
         ),

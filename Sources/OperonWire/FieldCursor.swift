@@ -1,22 +1,22 @@
 /// Walks over the fields of an encoded message without decoding them.
-struct FieldCursor {
+package struct FieldCursor {
     /// One field. Its value is a number or a range of bytes.
-    struct Field {
-        var number: UInt64
+    package struct Field {
+        package var number: UInt64
         /// Where the value begins. If the value has a length, this is where the length begins.
-        var start: Int
-        var value: UInt64 = 0
-        var bytes: Range<Int> = 0..<0
+        package var start: Int
+        package var value: UInt64 = 0
+        package var bytes: Range<Int> = 0..<0
         /// Whether its value is a number.
-        var isNumber = false
+        package var isNumber = false
         /// Whether its value has a length, as texts, bytes and messages have.
-        var hasLength = false
+        package var hasLength = false
     }
 
     private var position: Int
     private let end: Int
 
-    init(_ bytes: Range<Int>) {
+    package init(_ bytes: Range<Int>) {
         position = bytes.lowerBound
         end = bytes.upperBound
     }
@@ -24,7 +24,7 @@ struct FieldCursor {
     /// - Parameter bytes: the bytes that the ranges refer to.
     /// - Returns: `nil` at the end.
     @inline(__always)
-    mutating func next(in bytes: [UInt8]) throws(WireError) -> Field? {
+    package mutating func next(in bytes: [UInt8]) throws(WireError) -> Field? {
         guard position < end else { return nil }
         let key = try number(in: bytes)
         var field = Field(number: key >> 3, start: position)

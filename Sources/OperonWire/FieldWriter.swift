@@ -2,37 +2,37 @@ import SwiftProtobuf
 
 /// Writes the fields of messages as Protocol Buffers. The caller writes them in the order of their
 /// numbers, as the generated encoder does, so the bytes are the same.
-struct FieldWriter {
-    private(set) var bytes: [UInt8] = []
+package struct FieldWriter {
+    package private(set) var bytes: [UInt8] = []
 
-    init(reserving count: Int) { bytes.reserveCapacity(count) }
+    package init(reserving count: Int) { bytes.reserveCapacity(count) }
 
     /// Removes everything that was written, and keeps the memory.
     mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
     // MARK: - Values. Default values are left out, as in the generated encoder.
 
-    mutating func add(_ tag: UInt64, _ value: UInt64) {
+    package mutating func add(_ tag: UInt64, _ value: UInt64) {
         if value != 0 { addEvenZero(tag, value) }
     }
 
-    mutating func add(_ tag: UInt64, _ value: UInt32) { add(tag, UInt64(value)) }
+    package mutating func add(_ tag: UInt64, _ value: UInt32) { add(tag, UInt64(value)) }
 
     mutating func add(_ tag: UInt64, _ value: Int64) { add(tag, UInt64(bitPattern: value)) }
 
-    mutating func add(_ tag: UInt64, _ flag: Bool) {
+    package mutating func add(_ tag: UInt64, _ flag: Bool) {
         if flag { addEvenZero(tag, 1 as UInt64) }
     }
 
-    mutating func add(_ tag: UInt64, _ text: String) {
+    package mutating func add(_ tag: UInt64, _ text: String) {
         if !text.isEmpty { addEvenEmpty(tag, text) }
     }
 
-    mutating func add(_ tag: UInt64, _ data: [UInt8]) {
+    package mutating func add(_ tag: UInt64, _ data: [UInt8]) {
         if !data.isEmpty { addEvenEmpty(tag, data) }
     }
 
-    mutating func addFixed(_ tag: UInt64, _ value: UInt64) {
+    package mutating func addFixed(_ tag: UInt64, _ value: UInt64) {
         guard value != 0 else { return }
         addVarint(tag)
         for shift in stride(from: 0, to: 64, by: 8) {
@@ -42,22 +42,22 @@ struct FieldWriter {
 
     // MARK: - Values whose presence counts
 
-    mutating func addEvenZero(_ tag: UInt64, _ value: UInt64) {
+    package mutating func addEvenZero(_ tag: UInt64, _ value: UInt64) {
         addVarint(tag)
         addVarint(value)
     }
 
-    mutating func addEvenZero(_ tag: UInt64, _ value: Int64) {
+    package mutating func addEvenZero(_ tag: UInt64, _ value: Int64) {
         addEvenZero(tag, UInt64(bitPattern: value))
     }
 
-    mutating func addEvenEmpty(_ tag: UInt64, _ text: String) {
+    package mutating func addEvenEmpty(_ tag: UInt64, _ text: String) {
         addVarint(tag)
         addVarint(UInt64(text.utf8.count))
         bytes.append(contentsOf: text.utf8)
     }
 
-    mutating func addEvenEmpty(_ tag: UInt64, _ data: [UInt8]) {
+    package mutating func addEvenEmpty(_ tag: UInt64, _ data: [UInt8]) {
         addVarint(tag)
         addVarint(UInt64(data.count))
         bytes += data
@@ -80,7 +80,7 @@ struct FieldWriter {
     /// Begins a message inside this one.
     ///
     /// - Returns: what `endMessage` takes.
-    mutating func beginMessage(_ tag: UInt64) -> Int {
+    package mutating func beginMessage(_ tag: UInt64) -> Int {
         addVarint(tag)
         // The length: one byte is enough for most messages.
         bytes.append(0)
@@ -88,7 +88,7 @@ struct FieldWriter {
     }
 
     /// Writes the length of a message, and moves its bytes if the length takes more than one.
-    mutating func endMessage(_ start: Int) {
+    package mutating func endMessage(_ start: Int) {
         var length = bytes.count - start
         var place = start - 1
         while length > 0x7F {

@@ -94,6 +94,17 @@ struct OperonWorker: AsyncParsableCommand {
         if supervise {
             throw ExitCode(try await Supervision(environment: environment, say: say).run())
         }
+        try await ProgramSpans.recorded(as: "operon-worker", environment, warn: say) { spans in
+            try await serve(environment, logger, say, spans)
+        }
+    }
+
+    private func serve(
+        _ environment: [String: String],
+        _ logger: Logger,
+        _ say: @escaping @Sendable (String) -> Void,
+        _ spans: (any SpanSink)?
+    ) async throws {
         let connection = try BrokerConnection(
             url: try broker.requiredURL(environment: environment),
             prefix: broker.prefix
@@ -103,7 +114,8 @@ struct OperonWorker: AsyncParsableCommand {
             manager: ServiceManager(socket: environment["NOTIFY_SOCKET"]),
             fail: say
         )
-        let configuration = makeConfiguration(environment, status, say)
+        var configuration = makeConfiguration(environment, status, say)
+        configuration.spans = spans
         let worker = try WorkerHost(configuration, logger: logger) { incarnation in
             connection.workerTransport(of: incarnation, logger: logger)
         }

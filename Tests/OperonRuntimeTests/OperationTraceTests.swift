@@ -1,5 +1,7 @@
 import InMemoryTracing
+import NIOConcurrencyHelpers
 import OperonModel
+import OperonPorts
 import OperonRuntime
 import ServiceContextModule
 import Testing
@@ -65,5 +67,47 @@ import Tracing
         }
 
         #expect(given == Self.parent)
+    }
+
+    // MARK: - Without a tracer, with what takes spans
+
+    private final class Sink: SpanSink {
+        let spans = NIOLockedValueBox<[TraceSpan]>([])
+        let linksMax = 128
+
+        func take(_ spans: [TraceSpan]) { self.spans.withLockedValue { $0 += spans } }
+
+        func isSampled(_ trace: TraceContext.TraceID, parent: TraceContext?) -> Bool { true }
+    }
+
+    @Test func `a span of an attempt is the parent of what it starts`() async throws {
+        let sink = Sink()
+        var given: String?
+        _ = await OperationTrace(sink).span(around: Self.operation()) { operation in
+            given = operation.traceParent
+            return Self.result(.failed(.exit(code: 3)))
+        }
+
+        let span = try #require(sink.spans.withLockedValue { $0 }.first)
+        #expect(span.context.traceParent == given)
+        #expect(span.context.with(try #require(span.parent)).traceParent == Self.parent)
+        #expect(span.name == "render")
+        #expect(span.error == "exit code 3")
+        #expect(span.attributes.contains(.init("operon.attempt", .number(2))))
+    }
+
+    @Test(arguments: ["", "nonsense", String(parent.dropLast(2) + "00")])
+    func `what is not recorded passes on what it was given`(traceParent: String) async {
+        let sink = Sink()
+        var operation = Self.operation()
+        operation.traceParent = traceParent
+        var given: String?
+        _ = await OperationTrace(sink).span(around: operation) { operation in
+            given = operation.traceParent
+            return Self.result(.succeeded)
+        }
+
+        #expect(given == traceParent)
+        #expect(sink.spans.withLockedValue { $0.isEmpty })
     }
 }

@@ -32,6 +32,9 @@ class Cluster:
         self.url = f"http://127.0.0.1:{free_port()}"
         self.coordinator = None
         self.workers = {}
+        self.store = self.scratch / "operon.db"
+        # Further variables of what is started.
+        self.variables = {}
         self.tokens = self.scratch / "tokens"
         self.tokens.write_text("".join(
             f"{name}:{token} {scope}\n" for name, (scope, token) in TOKENS.items()))
@@ -41,7 +44,7 @@ class Cluster:
     def environment(self):
         """Nothing of the user's, so that no other coordinator or token is found."""
         return {"PATH": os.environ["PATH"], "HOME": str(self.scratch), "LANG": "C.UTF-8",
-                "XDG_STATE_HOME": str(self.scratch / "state")}
+                "XDG_STATE_HOME": str(self.scratch / "state"), **self.variables}
 
     def start(self, name, *arguments):
         """Starts a program; what it says goes to a file of its own."""
@@ -54,7 +57,7 @@ class Cluster:
         """Starts the coordinator, again with what its store has kept."""
         self.coordinator = self.start(
             "coordinator", "operon", "coordinator", "--broker", self.broker,
-            "--store", str(self.scratch / "operon.db"),
+            "--store", str(self.store),
             "--listen", self.url.removeprefix("http://"), "--tokens", str(self.tokens))
         wait_for("the coordinator is ready", self.is_ready)
 

@@ -55,6 +55,11 @@ enum Rules {
                 "UnixSignals",
             ]),
             "OperonMetrics": ["CoreMetrics", "NIOConcurrencyHelpers"],
+            // It writes Protocol Buffers with the writer that the wire has.
+            "OperonTracing": nio.union([
+                "AsyncHTTPClient", "DequeModule", "NIOHTTP1", "OperonModel", "OperonPorts",
+                "OperonWire",
+            ]),
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             // It speaks the wire as others would.
             "OperonFaultKit": nio.union(libc).union([
@@ -74,7 +79,7 @@ enum Rules {
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
                 "ArgumentParser", "FoundationEssentials", "Logging", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonSystem", "OperonTerminal",
+                "OperonRuntime", "OperonSystem", "OperonTerminal", "OperonTracing",
             ],
             "operon": programs,
             "operon-worker": programs,

@@ -76,6 +76,19 @@ need_swift() {
     die "no swift in PATH: Operon needs Swift 6.3 (https://www.swift.org/install/linux/)"
 }
 
+# prometheus_program NAME DIR: prints the path of prometheus or promtool, of the machine's own package
+# or of one that is unpacked in DIR. Debian's package would start a server: its programs are enough.
+prometheus_program() {
+    if command -v "$1"; then return; fi
+    if [ ! -d "$2/prometheus" ]; then
+        # The lists may be old or not there at all.
+        (cd "$2" && apt-get download -q prometheus >&2) ||
+            { as_root apt-get update -q >&2 && (cd "$2" && apt-get download -q prometheus >&2); }
+        dpkg-deb -x "$2"/prometheus_*.deb "$2/prometheus"
+    fi
+    echo "$2/prometheus/usr/bin/$1"
+}
+
 # build_name: the commit and its date, for OPERON_BUILD; with a plus if files differ from it.
 build_name() {
     local changes=

@@ -18,6 +18,8 @@ package final class CoordinatorHost: Sendable {
         package var operationsPerMessage = CoordinatorService.defaultOperationsPerMessage
         /// `nil`: nothing is measured.
         package var meters: CoordinatorMeters?
+        /// Takes the spans of graphs; `nil`: they are not recorded.
+        package var spans: (any SpanSink)?
         /// How long `stop` waits for operations in this process that were asked to stop because the
         /// drain time was over; `nil`: until they end. Processes are killed, so they always end.
         package var overtime: Duration?
@@ -112,6 +114,7 @@ package final class CoordinatorHost: Sendable {
             triggers: configuration.triggers,
             ownWorker: link.worker?.incarnation,
             meters: configuration.meters,
+            spans: configuration.spans,
             time: configuration.time,
             passed: configuration.passed,
             growthObserver: configuration.growthObserver,

@@ -88,6 +88,8 @@ package actor CoordinatorService {
     let meters: CoordinatorMeters?
     /// The grant times of the attempts in flight, if anything is measured. Only looked up.
     private var grantedAt: [AttemptID: Timestamp] = [:]
+    /// `nil`: no spans are recorded.
+    var spans: CoordinatorSpans?
 
     /// The most operations that travel in one message if they wait for the transport together.
     /// Beyond this number the fixed cost of a message is negligible.
@@ -102,6 +104,7 @@ package actor CoordinatorService {
         triggers: TriggerSupport? = nil,
         ownWorker: Incarnation? = nil,
         meters: CoordinatorMeters? = nil,
+        spans: (any SpanSink)? = nil,
         time: TimeSource = .system,
         passed: @escaping @Sendable (CrashPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
@@ -112,6 +115,7 @@ package actor CoordinatorService {
         startedAt = time.wall()
         self.ownWorker = ownWorker
         self.meters = meters
+        self.spans = spans.map { CoordinatorSpans($0, scheduler.reign) }
         self.scheduler = scheduler
         catalog =
             restored?.catalog
@@ -183,11 +187,15 @@ package actor CoordinatorService {
         for firing: FiringID? = nil
     ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
+        let now = time.wall()
+        var kept = kept
+        let trace = self.traceParent(given: kept?.traceParent ?? traceParent)
+        kept?.traceParent = trace
         var contents = contents(of: graph, kept)
-        contents.traceParent = kept?.traceParent ?? traceParent
+        contents.traceParent = trace
         let submission = GraphCatalog.Submission(
             submitter: kept?.submitter ?? "",
-            submittedAt: time.wall()
+            submittedAt: now
         )
         catalog.append(graph.name, contents, submission)
         catalog.began(id)
@@ -204,6 +212,7 @@ package actor CoordinatorService {
         if let firing { attach(trigger: .submitted(firing, id)) }
         handle([.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)])
         if graph.operations.count >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
+        recordSubmission(of: id, at: now)
         return id
     }
 
@@ -435,6 +444,7 @@ package actor CoordinatorService {
     private func finishNotices(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !notices.isEmpty else { return }
         observer(notices, now)
+        spans?.note(notices, facts(at: now))
         let isLogged = logger.logLevel <= .info
         // Taken out for the loop, so that each change is one in place and nothing is copied each
         // time.
@@ -489,7 +499,11 @@ package actor CoordinatorService {
             operations.reserveCapacity(grants.count)
             priority = grants.map(\.priority.level).max() ?? priority
             for grant in grants {
-                let operation = catalog.dispatched(grant)
+                var operation = catalog.dispatched(grant)
+                let id = grant.held.operation
+                if let parent = spans?.traceParent(of: id, scheduler, catalog) {
+                    operation.traceParent = parent
+                }
                 let bytes = operation.inputs.reduce(0) { $0 + $1.byteCount }
                 if operation.work.isUnreadable {
                     let why = "what was kept of it makes no sense"

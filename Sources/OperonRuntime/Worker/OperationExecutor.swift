@@ -19,14 +19,20 @@ final class OperationExecutor: Sendable {
     /// Inputs that were too large for a dispatch.
     let staging: InputStaging
     private let limits: Limits
-    private let trace = OperationTrace()
+    private let trace: OperationTrace
     private let server = NIOLockedValueBox<Server?>(nil)
     private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
 
     /// 256 chunks of at most 64 KiB.
     private static let logChunksMax = 256
 
-    init(processes: ProcessRunner, kinds: RegisteredKinds, limits: Limits) {
+    init(
+        processes: ProcessRunner,
+        kinds: RegisteredKinds,
+        limits: Limits,
+        trace: OperationTrace
+    ) {
+        self.trace = trace
         self.processes = processes
         self.kinds = kinds
         staging = InputStaging(processes: processes)

@@ -1,30 +1,111 @@
 package import OperonModel
+package import OperonPorts
 
 #if Cluster
 import Instrumentation
 import ServiceContextModule
 package import Tracing
+#endif
 
 /// The trace that an operation belongs to. The submitter names it as a `traceparent` (W3C trace
-/// context), which travels with every attempt.
+/// context), which travels with every attempt. Whatever an attempt starts continues the span of the
+/// attempt: code through the task's context, a process through `TRACEPARENT`.
 package struct OperationTrace: Sendable {
-    private static let key = "traceparent"
-
-    /// `nil`: the program has set up no tracer.
-    private let tracer: (any Tracer)?
-
-    /// Uses the program's tracer; without one, an attempt passes on the trace that it was given.
-    package init(tracer: any Tracer = InstrumentationSystem.tracer) {
-        self.tracer = tracer is NoOpTracer ? nil : tracer
+    /// Who makes the spans of attempts.
+    private enum Recorder: Sendable {
+        /// Nobody: an attempt passes on the trace that it was given.
+        case none
+        case sink(any SpanSink)
+        #if Cluster
+        /// The tracer of a program that links Operon.
+        case tracer(any Tracer)
+        #endif
     }
 
-    /// Runs an attempt within a span of its own. Whatever the attempt starts continues that span:
-    /// code through the task's context, a process through `TRACEPARENT`.
+    private let recorder: Recorder
+
+    private static var ofProgram: Recorder {
+        #if Cluster
+        let tracer = InstrumentationSystem.tracer
+        return tracer is NoOpTracer ? .none : .tracer(tracer)
+        #else
+        return .none
+        #endif
+    }
+
+    /// - Parameter sink: Takes the spans of traces that are recorded; `nil`: the program's tracer
+    ///   makes them, if it has one.
+    package init(_ sink: (any SpanSink)? = nil) {
+        recorder = sink.map { .sink($0) } ?? Self.ofProgram
+    }
+
+    /// Runs an attempt within a span of its own.
     package func span(
         around operation: DispatchedOperation,
         _ run: (DispatchedOperation) async -> AttemptResult
     ) async -> AttemptResult {
-        guard let tracer else { return await run(operation) }
+        switch recorder {
+        case .none: return await run(operation)
+        case .sink(let sink):
+            guard let given = TraceContext(operation.traceParent), given.isSampled else {
+                return await run(operation)
+            }
+            return await span(around: operation, within: given, sink, run)
+        #if Cluster
+        case .tracer(let tracer): return await span(around: operation, tracer, run)
+        #endif
+        }
+    }
+
+    private func span(
+        around given: DispatchedOperation,
+        within parent: TraceContext,
+        _ sink: any SpanSink,
+        _ run: (DispatchedOperation) async -> AttemptResult
+    ) async -> AttemptResult {
+        var random = SystemRandomNumberGenerator()
+        let context = parent.with(.random(using: &random))
+        var operation = given
+        operation.traceParent = context.traceParent
+        let date = SystemClock.wall()
+        let start = SystemClock.now()
+        let result = await run(operation)
+        var span = TraceSpan(
+            .worker,
+            operation.name,
+            .consumer,
+            context,
+            parent: parent.span,
+            from: date,
+            to: date + (SystemClock.now() - start)
+        )
+        span.attributes = [
+            .init(TraceSpan.Name.graph, .text(operation.graphName)),
+            .init(TraceSpan.Name.queue, .text(operation.queue)),
+            .init(TraceSpan.Name.kind, .text(operation.work.kind)),
+            .init(TraceSpan.Name.attempt, .number(Int64(operation.ordinal))),
+        ]
+        if case .failed(let error) = result.end {
+            span.error = error.description.prefix(bytes: TraceSpan.errorBytesMax)
+        }
+        sink.take([span])
+        return result
+    }
+}
+
+#if Cluster
+extension OperationTrace {
+    private static let key = "traceparent"
+
+    package init(tracer: any Tracer) {
+        recorder = tracer is NoOpTracer ? .none : .tracer(tracer)
+    }
+
+    private func span(
+        around operation: DispatchedOperation,
+        _ tracer: any Tracer,
+        _ run: (DispatchedOperation) async -> AttemptResult
+    ) async -> AttemptResult {
         var context = ServiceContext.current ?? .topLevel
         if !operation.traceParent.isEmpty {
             let carrier = [Self.key: operation.traceParent]
@@ -35,10 +116,10 @@ package struct OperationTrace: Sendable {
             context: context,
             ofKind: .consumer
         ) { span in
-            span.attributes["operon.graph"] = operation.graphName
-            span.attributes["operon.queue"] = operation.queue
-            span.attributes["operon.kind"] = operation.work.kind
-            span.attributes["operon.attempt"] = Int64(operation.ordinal)
+            span.attributes[TraceSpan.Name.graph] = operation.graphName
+            span.attributes[TraceSpan.Name.queue] = operation.queue
+            span.attributes[TraceSpan.Name.kind] = operation.work.kind
+            span.attributes[TraceSpan.Name.attempt] = Int64(operation.ordinal)
             var operation = operation
             var carrier: [String: String] = [:]
             tracer.inject(span.context, into: &carrier, using: Carrier())
@@ -58,15 +139,5 @@ package struct OperationTrace: Sendable {
             carrier[key] = value
         }
     }
-}
-#else
-/// No tracer is linked: an attempt passes on the trace that it was given.
-package struct OperationTrace: Sendable {
-    package init() {}
-
-    package func span(
-        around operation: DispatchedOperation,
-        _ run: (DispatchedOperation) async -> AttemptResult
-    ) async -> AttemptResult { await run(operation) }
 }
 #endif

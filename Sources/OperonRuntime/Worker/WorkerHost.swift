@@ -29,6 +29,9 @@ package struct WorkerHost: Sendable {
         package var stateDirectory: String?
         /// The variables of which its processes inherit a part.
         package var environment: [String: String]
+        /// Takes the spans of attempts; `nil`: those of programs that link Operon go to the
+        /// program's tracer.
+        package var spans: (any SpanSink)?
         /// How long running operations have to finish when it drains.
         package var drainTimeout = Duration.seconds(30)
         /// How long code that was asked to stop at the end of the drain time may take, before
@@ -133,6 +136,7 @@ package struct WorkerHost: Sendable {
             processes: processes,
             kinds: kinds,
             sources: Self.sources(configuration),
+            spans: configuration.spans,
             logger: logger,
             linkObserver: configuration.linkObserver,
             observer: configuration.observer

@@ -53,6 +53,7 @@ package final class WorkerService: Sendable {
         processes: ProcessRunner,
         kinds: RegisteredKinds = .none,
         sources: (any TriggerSourceProvider)? = nil,
+        spans: (any SpanSink)? = nil,
         logger: Logger,
         linkObserver: @escaping LinkObserver = { _ in },
         observer: @escaping Observer = { _ in }
@@ -68,7 +69,8 @@ package final class WorkerService: Sendable {
         executor = OperationExecutor(
             processes: processes,
             kinds: kinds,
-            limits: agent.configuration.limits
+            limits: agent.configuration.limits,
+            trace: OperationTrace(spans)
         )
     }
 

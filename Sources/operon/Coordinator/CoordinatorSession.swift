@@ -56,6 +56,14 @@ struct CoordinatorSession {
     /// Serves until a signal arrives or a necessary part fails.
     func run(on place: Place) async throws {
         OwnProcess.boundFreeMemory()
+        let service = if case .broker = place { "operon-coordinator" } else { "operon" }
+        let warn: @Sendable (String) -> Void = { [logger] in logger.warning("\($0)") }
+        try await ProgramSpans.recorded(as: service, environment, warn: warn) { spans in
+            try await serve(on: place, spans)
+        }
+    }
+
+    private func serve(on place: Place, _ spans: (any SpanSink)?) async throws {
         switch place {
         case .broker(let url, let prefix):
             let broker = try BrokerConnection(url: url, prefix: prefix)
@@ -65,7 +73,7 @@ struct CoordinatorSession {
             sources.messages = { [logger] queue throws(TriggerSourceError) in
                 try broker.messageSource(queue: queue, isJSON: Self.isJSON, logger: logger)
             }
-            var configuration = makeConfiguration(OwnSources(sources))
+            var configuration = makeConfiguration(OwnSources(sources), spans)
             configuration.observer = { [attendance = broker.configuration.attendance] notices, _ in
                 attendance.note(notices)
             }
@@ -84,7 +92,9 @@ struct CoordinatorSession {
             worker.controlGroups = own.controlGroups
             worker.kinds.elements = ElementExpansion()
             worker.stateDirectory = path + ".worker"
-            try await serve(makeConfiguration(OwnSources(makeSources())), drain: own.drain) { _ in
+            worker.spans = spans
+            let configuration = makeConfiguration(OwnSources(makeSources()), spans)
+            try await serve(configuration, drain: own.drain) { _ in
                 let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)
                 let count = own.slots == 1 ? "1 operation" : "\(own.slots) operations"
                 say("stores graphs in \(path), runs \(count) at once")
@@ -106,9 +116,11 @@ struct CoordinatorSession {
     }
 
     private func makeConfiguration(
-        _ sources: OwnSources
+        _ sources: OwnSources,
+        _ spans: (any SpanSink)?
     ) -> CoordinatorHost.Configuration {
         var configuration = CoordinatorHost.Configuration()
+        configuration.spans = spans
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
         configuration.triggers = TriggerSupport(

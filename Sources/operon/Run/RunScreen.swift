@@ -85,8 +85,11 @@ struct RunScreen: Sendable {
         }
     }
 
-    /// Prints a sentence above the progress.
-    func say(_ line: String) { continuation.yield(.line(line)) }
+    /// Prints a sentence above the progress, or below everything if the run has ended.
+    func say(_ line: String) {
+        guard case .terminated = continuation.yield(.line(line)) else { return }
+        output.write(Array((TerminalText.line(line) + "\n").utf8))
+    }
 
     /// Prints lines above the progress. Untrusted text must go through `TerminalText` first.
     func show(_ lines: [String]) { continuation.yield(.lines(lines)) }

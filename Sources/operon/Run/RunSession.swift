@@ -113,8 +113,13 @@ struct RunSession {
             if !options.resumes, questions == nil { try RunQuestions.refuse(graph) }
             if let traceFile = options.traceFile { try TraceFile.output(at: traceFile).check() }
             if let reportFile = options.reportFile { try ReportFile.output(at: reportFile).check() }
-            if let url = options.brokerURL { return try await runOnBroker(url) }
-            return try await runInProcess()
+            let warn: @Sendable (String) -> Void = { [screen] in screen.say("warning: \($0)") }
+            let code = try await ProgramSpans.recorded(as: "operon", environment, warn: warn) {
+                if let url = options.brokerURL { return try await runOnBroker(url, $0) }
+                return try await runInProcess($0)
+            }
+            await writeOutput(within: Self.outputPatience)
+            return code
         } catch {
             // The reason for the failure is printed after the earlier output.
             OwnProcess.endAtSignals()
@@ -125,7 +130,7 @@ struct RunSession {
 
     // MARK: - Where it runs
 
-    private func runInProcess() async throws -> Int32 {
+    private func runInProcess(_ spans: (any SpanSink)?) async throws -> Int32 {
         var worker = WorkerHost.Configuration(slots: options.slots, environment: environment) {
             [logger] in logger.warning("\($0)")
         }
@@ -134,17 +139,18 @@ struct RunSession {
         worker.resources = options.resources
         worker.labels = options.labels
         worker.controlGroups = options.controlGroups
+        worker.spans = spans
         let offer = LocalOffer(worker)
         try offer.check(graph)
         // In this process a message costs next to nothing, and a person watches.
         worker.agent = { $0.startReportDelay = .milliseconds(10) }
-        return try await run(offer: offer) { _ in try .inProcess(worker, logger: logger) }
+        return try await run(offer: offer, spans) { _ in try .inProcess(worker, logger: logger) }
     }
 
-    private func runOnBroker(_ url: String) async throws -> Int32 {
+    private func runOnBroker(_ url: String, _ spans: (any SpanSink)?) async throws -> Int32 {
         let broker = try BrokerConnection(url: url, prefix: options.prefix)
         defer { broker.close() }
-        return try await run(attendance: broker.configuration.attendance) { epoch in
+        return try await run(attendance: broker.configuration.attendance, spans) { epoch in
             let transport = broker.coordinatorTransport(epoch: epoch, logger: logger)
             return CoordinatorHost.Link(transport, on: broker.executor)
         }
@@ -153,11 +159,12 @@ struct RunSession {
     private func run(
         attendance: Attendance? = nil,
         offer: LocalOffer? = nil,
+        _ spans: (any SpanSink)?,
         link: (Epoch) throws -> CoordinatorHost.Link
     ) async throws -> Int32 {
         let host = try await CoordinatorHost.open(
             path: options.store,
-            makeConfiguration(attendance),
+            makeConfiguration(attendance, spans),
             logger: logger,
             warn: { screen.say("warning: \($0)") }
         ) { scheduler, restored in
@@ -247,8 +254,12 @@ struct RunSession {
         var isRead = true
     }
 
-    private func makeConfiguration(_ attendance: Attendance?) -> CoordinatorHost.Configuration {
+    private func makeConfiguration(
+        _ attendance: Attendance?,
+        _ spans: (any SpanSink)?
+    ) -> CoordinatorHost.Configuration {
         var configuration = CoordinatorHost.Configuration()
+        configuration.spans = spans
         configuration.operationsPerMessage = options.operationsPerMessage
         configuration.growthObserver = { [growing] in if $0 == growing.id { growing.append($1) } }
         configuration.observer = {
