@@ -19,6 +19,7 @@ import pathlib
 import platform
 import pty
 import random
+import re
 import socket
 import statistics
 import subprocess
@@ -651,9 +652,11 @@ class Pages:
     each, and after a change, at most once a second, one question. resource.js has these rules."""
 
     def __init__(self, cluster, number, count):
+        self.count = count
         self.end = multiprocessing.Event()
+        self.answers = multiprocessing.Value("Q")
         self.process = multiprocessing.Process(
-            target=play_pages, args=(cluster.socket, number, count, self.end))
+            target=play_pages, args=(cluster.socket, number, count, self.end, self.answers))
         self.process.start()
 
     def terminate(self):
@@ -662,9 +665,10 @@ class Pages:
     def wait(self, timeout):
         self.process.join(timeout)
         assert self.process.exitcode == 0, "a page got no answer"
+        assert self.answers.value >= self.count, "a page asked nothing"
 
 
-def play_pages(path, graph, count, end):
+def play_pages(path, graph, count, end, answers):
     """One in two shows the operations of the graph, one in four its picture, one in four all graphs."""
     # Browsers run on other machines, so they leave the cores to what is measured.
     os.nice(19)
@@ -684,7 +688,10 @@ def play_pages(path, graph, count, end):
         return reader, writer, head
 
     async def question(address):
-        reader, writer, _ = await connect(address)
+        reader, writer, head = await connect(address)
+        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        await reader.readexactly(int(length[1]))
+        answers.value += 1
         writer.close()
 
     async def page(stream, address):
@@ -716,7 +723,8 @@ OBSERVERS = [WAIT, ("watch", "GRAPH"), *[("events", "--follow", "--output", "jso
 def observers(setup):
     """A graph that is kept, over RabbitMQ: nobody looks, one waits for its end, ten observe, and a
     hundred pages are open."""
-    count = setup.choose(50_000, 10_000)
+    # Long enough that pages and screens, which get news four times a second, get some.
+    count = setup.choose(200_000, 10_000)
     graph = setup.graph(f"layered-{count}", layered(count))
     cases = {
         "alone": {}, "one wait": {"observers": [WAIT]}, "ten observers": {"observers": OBSERVERS},
@@ -744,6 +752,61 @@ def observers(setup):
             for quiet, watched in zip(results["alone"], results[name])
         ]
         setup.report(f"{name}, speed", "x alone", ratios, at_least=least)
+
+
+# Prints lines at a pace, and at the end the number of bytes before it.
+LOUD = """
+import sys, time
+seconds, pace = float(sys.argv[1]), float(sys.argv[2])
+start, count, output = time.monotonic(), 0, sys.stdout.buffer
+while (passed := time.monotonic() - start) < seconds:
+    while count < passed * pace:
+        count += output.write(b"%098d\\n" % count)
+    output.flush()
+    time.sleep(0.005)
+output.write(b"%d\\n" % count)
+"""
+
+
+def logs(setup):
+    """A command prints 10 MB/s, which somebody follows: nothing is missing, or the client says how
+    much, and the memory of everybody stays flat."""
+    seconds, pace = setup.choose(60, 5), 10_000_000
+    with Cluster(setup, "logs") as cluster:
+        loud = {"name": "loud", "command": ["python3", "-c", LOUD, str(seconds), str(pace)]}
+        number, _ = cluster.submit(setup.graph("loud", [loud]))
+        with (cluster.folder / "followed").open("wb") as output:
+            process = subprocess.Popen(
+                cluster.client("logs", f"{number}/loud", "--follow"),
+                stdout=output, stderr=subprocess.PIPE,
+            )
+        names = ["coordinator", "one worker", "other worker", "client"]
+        samples = {name: [] for name in names}
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=seconds / 30)
+                break
+            for name, one in zip(names, [*cluster.processes, process]):
+                samples[name].append(resident(one.pid))
+        said = process.stderr.read().decode()
+        assert process.returncode == 0, said
+        printed = int((cluster.folder / "followed").read_bytes().splitlines()[-1])
+        size = (cluster.folder / "followed").stat().st_size - len(f"{printed}\n")
+    missing = printed - size
+    assert missing == 0 or said, "something is missing, and the client did not say so"
+    setup.report("followed log, missing", "bytes", [missing], note=said.strip())
+    setup.report("followed log, pace", "MB/s", [printed / seconds / 1e6], at_least=9)
+    for name, values in samples.items():
+        third = len(values) // 3
+        growth = statistics.median(values[-third:]) - statistics.median(values[third:2 * third])
+        note = f"{max(values):.0f} MiB at most"
+        setup.report(f"followed log, growth of {name}", "MiB", [growth], at_most=4, note=note)
+
+
+def resident(process):
+    """The memory of a process in MiB."""
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024 if "VmRSS:" in status else 0
 
 
 def served(setup):
@@ -917,6 +980,7 @@ MEASUREMENTS = {
     "library": library,
     "served": served,
     "observers": observers,
+    "logs": logs,
     "small": small,
 }
 
