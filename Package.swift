@@ -211,7 +211,7 @@ let package = Package(
         .target(
             name: "OperonTracing",
             dependencies: [
-                "OperonModel", "OperonPorts", "OperonWire",
+                "OperonModel", "OperonPorts", "OperonSystem", "OperonWire",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -21,15 +21,28 @@ package enum ProgramSpans {
         guard let exporter = exporter(service, environment, warn) else {
             return try await body(nil)
         }
+        let sending = Task(priority: .utility) { await exporter.run() }
         let result: Result<Value, any Error>
         do {
             result = .success(try await body(exporter))
         } catch {
             result = .failure(error)
         }
-        await exporter.end()
+        // A further signal does not wait for a collector.
+        OwnProcess.endAtSignals()
+        exporter.finish()
+        let farewell = Task {
+            // Cancelled: everything was sent.
+            do { try await Task.sleep(for: Self.farewell) } catch { return }
+            sending.cancel()
+        }
+        await sending.value
+        farewell.cancel()
         return try result.get()
     }
+
+    /// How long a program that ends waits for a collector.
+    private static let farewell = Duration.seconds(5)
 
     private static func exporter(
         _ service: String,

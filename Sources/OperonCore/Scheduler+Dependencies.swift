@@ -13,6 +13,23 @@ extension Scheduler {
         return dependencies
     }
 
+    /// The first of its dependencies, in the same order, and how many more there are.
+    package func dependencies(
+        of operation: OperationID,
+        atMost maximum: Int
+    ) -> (dependencies: [Dependency], more: Int) {
+        var dependencies: [Dependency] = []
+        var more = 0
+        forEachDependency(of: operation) {
+            if dependencies.count < maximum {
+                dependencies.append(Dependency(operation: $0, condition: $1))
+            } else {
+                more += 1
+            }
+        }
+        return (dependencies, more)
+    }
+
     @inline(__always)
     func forEachDependency(
         of operation: OperationID,

@@ -45,12 +45,15 @@ package struct TraceSpan: Hashable, Sendable {
     package var start: WallTime
     package var end: WallTime
     package var attributes: [Attribute] = []
-    /// Spans that it comes after.
+    /// The spans of its dependencies.
     package var links: [TraceContext] = []
-    /// How many links were left out.
-    package var linksLeftOut = 0
+    /// How many links exceeded the limit.
+    package var linksDropped = 0
     /// Why what it stands for failed; `nil`: it did not fail.
     package var error: String?
+    /// Whether it is the span of a graph. There are few of them, and a trace without is hard to
+    /// read, so they have room where others are dropped.
+    package var isOfGraph = false
 
     package init(
         _ scope: Scope,

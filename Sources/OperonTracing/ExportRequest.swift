@@ -26,7 +26,7 @@ package enum ExportRequest {
         static let end: UInt64 = 8 << 3 | fixed
         static let attribute: UInt64 = 9 << 3 | length
         static let link: UInt64 = 13 << 3 | length
-        static let linksLeftOut: UInt64 = 14 << 3
+        static let linksDropped: UInt64 = 14 << 3
         static let status: UInt64 = 15 << 3 | length
         static let statusMessage: UInt64 = 2 << 3 | length
         static let statusCode: UInt64 = 3 << 3
@@ -86,7 +86,7 @@ package enum ExportRequest {
             add(link, to: &writer)
             writer.endMessage(start)
         }
-        writer.add(Tag.linksLeftOut, UInt32(clamping: span.linksLeftOut))
+        writer.add(Tag.linksDropped, UInt32(clamping: span.linksDropped))
         if let error = span.error {
             let start = writer.beginMessage(Tag.status)
             writer.add(Tag.statusMessage, error)
@@ -137,6 +137,21 @@ package enum ExportRequest {
         static let partialSuccess: UInt64 = 1
         static let rejected: UInt64 = 1
         static let message: UInt64 = 2
+    }
+
+    /// The text of a `google.rpc.Status`, with which a collector refuses a request; empty: it has
+    /// none.
+    package static func refusal(in answer: [UInt8]) -> String {
+        var cursor = FieldCursor(0..<answer.count)
+        do throws(WireError) {
+            while let field = try cursor.next(in: answer) {
+                guard field.number == AnswerTag.message, field.hasLength else { continue }
+                return String(decoding: answer[field.bytes], as: UTF8.self)
+            }
+        } catch {
+            // It is something else, such as a page of a proxy.
+        }
+        return ""
     }
 
     /// - Returns: `nil`: it took everything.

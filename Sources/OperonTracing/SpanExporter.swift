@@ -1,47 +1,36 @@
-import AsyncHTTPClient
 import DequeModule
 import NIOConcurrencyHelpers
 import NIOCore
-import NIOHTTP1
 import NIOPosix
-import NIOSSL
 package import OperonModel
 import OperonPorts
 
-/// Sends spans to a collector over OTLP, version 1, as Protocol Buffers over HTTP
-/// (https://opentelemetry.io/docs/specs/otlp/#otlphttp).
-///
-/// Whoever makes spans waits for nothing: spans that a slow collector leaves no room for are
-/// dropped, and counted.
+/// Collects spans and sends them to a collector in batches. Making a span never waits for the
+/// collector: spans that do not fit into the queue are dropped, and counted.
 package final class SpanExporter: SpanSink {
     private struct State {
         var waiting = Deque<TraceSpan>()
-        var dropped = 0
-        /// Whether a wake-up is due for what waits.
-        var isDue = false
-        /// Whether the last request was lost.
-        var isInTrouble = false
-        var hasEnded = false
+        /// Wakes the sender for what waits; `nil`: nothing waits, or the sender works on it.
+        var timer: Scheduled<Void>?
+        /// What `finish` interrupts: the pause before a batch is sent again.
+        var pause: Task<Void, Never>?
+        var isFinishing = false
+        var losses = SpanLosses()
     }
 
     private let state = NIOLockedValueBox(State())
     private let settings: TracingSettings
-    private let version: String
-    private let client: HTTPClient
-    private let sender: NIOLockedValueBox<Task<Void, Never>?>
+    private let collector: CollectorClient
     private let wakes: AsyncStream<Void>
     private let waker: AsyncStream<Void>.Continuation
     private let warn: @Sendable (String) -> Void
 
-    /// How long `end` waits for a collector.
-    private static let farewell = Duration.seconds(5)
-    private static let answerBytesMax = 64 << 10
     /// Pauses before a request is sent again: twice as long each time, up to the maximum.
     private static let pause = Duration.milliseconds(500)
     private static let pauseMax = Duration.seconds(5)
+    /// Room for spans of graphs beside a full queue.
+    private static let graphSpansMax = 1_024
 
-    /// Starts sending. `end` must be called.
-    ///
     /// - Parameter warn: Gets a sentence when spans are lost, and when they are sent again.
     /// - Throws: `TracingError` if a file of certificates cannot be read.
     package init(
@@ -49,59 +38,10 @@ package final class SpanExporter: SpanSink {
         version: String,
         warn: @escaping @Sendable (String) -> Void
     ) throws(TracingError) {
-        var configuration = HTTPClient.Configuration(
-            tlsConfiguration: try Self.encryption(settings),
-            redirectConfiguration: .disallow,
-            timeout: .init(connect: TimeAmount(settings.timeout))
-        )
-        configuration.httpVersion = .http1Only
-        // The pauses are those of `send`.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        client = HTTPClient(
-            eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
-            configuration: configuration
-        )
         self.settings = settings
-        self.version = version
         self.warn = warn
+        collector = try CollectorClient(settings, version: version)
         (wakes, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        sender = NIOLockedValueBox(nil)
-        let task = Task(priority: .utility) { await run() }
-        sender.withLockedValue { $0 = task }
-    }
-
-    private static func encryption(
-        _ settings: TracingSettings
-    ) throws(TracingError) -> TLSConfiguration {
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.minimumTLSVersion = .tlsv12
-        if let file = settings.certificateAuthority {
-            tls.trustRoots = .certificates(
-                try read(file) { try NIOSSLCertificate.fromPEMFile($0) }
-            )
-        }
-        if let file = settings.clientCertificate {
-            tls.certificateChain = try read(file) {
-                try NIOSSLCertificate.fromPEMFile($0).map { .certificate($0) }
-            }
-        }
-        if let file = settings.clientKey {
-            tls.privateKey = .privateKey(
-                try read(file) { try NIOSSLPrivateKey(file: $0, format: .pem) }
-            )
-        }
-        return tls
-    }
-
-    private static func read<Value>(
-        _ file: String,
-        _ read: (String) throws -> Value
-    ) throws(TracingError) -> Value {
-        do {
-            return try read(file)
-        } catch {
-            throw TracingError(message: "\(file) cannot be read as PEM: no spans are sent")
-        }
     }
 
     // MARK: - Taking
@@ -113,57 +53,63 @@ package final class SpanExporter: SpanSink {
     }
 
     package func take(_ spans: [TraceSpan]) {
-        let isFirst = state.withLockedValue { state in
-            let room = state.hasEnded ? 0 : settings.queueMax - state.waiting.count
-            state.waiting.append(contentsOf: spans.prefix(room))
-            state.dropped += max(0, spans.count - room)
+        let warning = state.withLockedValue { state in
+            var dropped = 0
+            for span in spans {
+                let max = settings.queueMax + (span.isOfGraph ? Self.graphSpansMax : 0)
+                if state.isFinishing || state.waiting.count >= max {
+                    dropped += 1
+                } else {
+                    state.waiting.append(span)
+                }
+            }
             if state.waiting.count >= settings.batchMax { waker.yield() }
-            guard !state.isDue, !state.waiting.isEmpty else { return false }
-            state.isDue = true
-            return true
+            setTimer(&state)
+            return dropped > 0 ? state.losses.dropped(dropped) : nil
         }
-        if isFirst { wakeLater() }
+        if let warning { warn(warning) }
     }
 
-    private func wakeLater() {
+    /// What waits is sent after the pause, at the latest.
+    private func setTimer(_ state: inout State) {
+        guard !state.waiting.isEmpty, state.timer == nil, !state.isFinishing else { return }
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        _ = loop.scheduleTask(in: TimeAmount(settings.pause)) { [waker] in _ = waker.yield() }
+        state.timer = loop.scheduleTask(in: TimeAmount(settings.pause)) { [weak self] in
+            guard let self else { return }
+            self.state.withLockedValue { $0.timer = nil }
+            self.waker.yield()
+        }
     }
 
     // MARK: - Sending
 
-    /// Sends what waits, for a few seconds at most, and stops.
-    package func end() async {
-        state.withLockedValue { $0.hasEnded = true }
-        waker.finish()
-        let task = sender.withLockedValue { $0 }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await task?.value }
-            group.addTask {
-                // Cancelled: everything was sent.
-                do { try await Task.sleep(for: Self.farewell) } catch { return }
-                task?.cancel()
-            }
-            await group.next()
-            group.cancelAll()
-        }
-        let left = state.withLockedValue { $0.waiting.count + $0.dropped }
-        if left > 0 { warn("\(Self.count(left)) could not be sent to the collector \(place)") }
-        // This only fails if it was shut down before.
-        try? await client.shutdown()
-    }
-
-    private func run() async {
+    /// Sends until `finish`, and then what is left. Cancelling its task ends that.
+    package func run() async {
         for await _ in wakes {
             repeat { await send(takeBatch()) } while isFull && !Task.isCancelled
-            rearm()
+            // What came meanwhile, less than a batch, waits for its own pause.
+            state.withLockedValue { setTimer(&$0) }
         }
-        // Nothing is added any more.
         while !Task.isCancelled {
             let batch = takeBatch()
-            if batch.isEmpty { return }
+            guard !batch.isEmpty else { break }
             await send(batch)
         }
+        let warning = state.withLockedValue { $0.losses.ended(waiting: $0.waiting.count) }
+        if let warning { warn(warning) }
+        await collector.close()
+    }
+
+    /// Takes no more spans, and has `run` send what is left.
+    package func finish() {
+        let (timer, pause) = state.withLockedValue { state in
+            state.isFinishing = true
+            defer { state.timer = nil }
+            return (state.timer, state.pause)
+        }
+        timer?.cancel()
+        pause?.cancel()
+        waker.finish()
     }
 
     private var isFull: Bool { state.withLockedValue { $0.waiting.count >= settings.batchMax } }
@@ -177,127 +123,51 @@ package final class SpanExporter: SpanSink {
         }
     }
 
-    /// What came meanwhile, less than a request, is sent after its own pause.
-    private func rearm() {
-        let isDue = state.withLockedValue { state in
-            state.isDue = !state.waiting.isEmpty
-            return state.isDue
-        }
-        if isDue { wakeLater() }
-    }
-
     private func send(_ batch: [TraceSpan]) async {
         guard !batch.isEmpty else { return }
-        let body = ExportRequest.encode(batch, resource: settings.resource, version: version)
+        let body = collector.body(of: batch)
         let end = ContinuousClock.now + settings.patience
         var pause = Self.pause
         while true {
-            let refusal: Refusal
-            do throws(Refusal) {
-                return took(try await post(body))
+            let refusal: CollectorClient.Refusal
+            do throws(CollectorClient.Refusal) {
+                let rejection = try await collector.post(body)
+                return tell { $0.sent(batch.count, rejection) }
             } catch {
                 refusal = error
             }
-            let wait = refusal.retryAfter ?? pause * Double.random(in: 0.5...1)
-            // A program that ends waits for an answer, but not for a better one.
-            let isLast = state.withLockedValue { $0.hasEnded }
-            guard refusal.isPassing, !isLast, ContinuousClock.now + wait < end else {
-                return lost(batch.count, refusal.why)
+            let wait = max(refusal.retryAfter ?? .zero, pause * Double.random(in: 0.5...1))
+            // A program that ends waits for a collector that is busy, not for one that is away.
+            let isWorth = refusal.isBusy || (refusal.isRetryable && !isFinishing)
+            guard isWorth, !Task.isCancelled, ContinuousClock.now + wait < end else {
+                return tell { $0.lost(batch.count, refusal.why) }
             }
-            // Cancelled: the time for the last requests is over.
-            do { try await Task.sleep(for: wait) } catch { return lost(batch.count, refusal.why) }
+            await sleep(isFinishing ? min(wait, Self.pause) : wait)
             pause = min(pause * 2, Self.pauseMax)
         }
     }
 
-    /// Why a collector did not take a request.
-    private struct Refusal: Error {
-        let why: String
-        /// Whether it may take the same request later.
-        var isPassing = true
-        /// When the collector wants it again.
-        var retryAfter: Duration?
+    private var isFinishing: Bool { state.withLockedValue { $0.isFinishing } }
+
+    /// Returns after that time, or when `finish` is called, or when the task is cancelled.
+    private func sleep(_ time: Duration) async {
+        // Cancelled: the pause is over.
+        let pause = Task { do { try await Task.sleep(for: time) } catch {} }
+        let isLate = state.withLockedValue { state in
+            defer { state.pause = pause }
+            return state.isFinishing && time > Self.pause
+        }
+        if isLate { pause.cancel() }
+        await withTaskCancellationHandler {
+            await pause.value
+        } onCancel: {
+            pause.cancel()
+        }
+        state.withLockedValue { $0.pause = nil }
     }
 
-    /// The answers after which OTLP has a client try again.
-    private static let passingStatuses: Set<UInt> = [429, 502, 503, 504]
-
-    private func post(_ body: [UInt8]) async throws(Refusal) -> ExportRequest.Rejection? {
-        var request = HTTPClientRequest(url: settings.endpoint)
-        request.method = .POST
-        request.headers.add(name: "User-Agent", value: "operon/\(version)")
-        for (name, value) in settings.headers {
-            request.headers.replaceOrAdd(name: name, value: value)
-        }
-        request.headers.replaceOrAdd(name: "Content-Type", value: "application/x-protobuf")
-        request.body = .bytes(ByteBuffer(bytes: body))
-        let response: HTTPClientResponse
-        let answer: [UInt8]
-        do {
-            response = try await client.execute(request, timeout: TimeAmount(settings.timeout))
-            let bytes = try await response.body.collect(upTo: Self.answerBytesMax)
-            answer = Array(bytes.readableBytesView)
-        } catch {
-            throw Refusal(why: Self.words(error))
-        }
-        guard (200..<300).contains(response.status.code) else {
-            var refusal = Refusal(why: "it answered \(response.status.code)")
-            refusal.isPassing = Self.passingStatuses.contains(response.status.code)
-            let seconds = response.headers.first(name: "Retry-After").flatMap { UInt16($0) }
-            refusal.retryAfter = seconds.map { .seconds(Int($0)) }
-            throw refusal
-        }
-        // An answer that is no message says nothing.
-        do { return try ExportRequest.rejection(in: answer) } catch { return nil }
-    }
-
-    /// Some errors of AsyncHTTPClient contain the request's headers, which may be secrets.
-    private static func words(_ error: any Error) -> String {
-        switch error {
-        case let error as HTTPClientError where error == .deadlineExceeded:
-            "it did not answer in time"
-        case let error as HTTPClientError: "\(error.shortDescription)"
-        case let error as NIOConnectionError:
-            error.connectionErrors.first.map { "\($0.error)" } ?? "it cannot be reached"
-        case let error as IOError: "\(error)"
-        case is NIOSSLError, is BoringSSLError: "the encryption failed: \(error)"
-        default: "the request failed: \(type(of: error))"
-        }
-    }
-
-    // MARK: - Words
-
-    private func took(_ rejection: ExportRequest.Rejection?) {
-        if let rejection {
-            let why = rejection.why.isEmpty ? "" : ": \(rejection.why.prefix(bytes: 256))"
-            warn("the collector \(place) did not take \(Self.count(rejection.count))\(why)")
-        }
-        let lost = state.withLockedValue { state in
-            defer { (state.isInTrouble, state.dropped) = (false, 0) }
-            return state.isInTrouble || state.dropped > 0 ? state.dropped : nil
-        }
-        guard let lost else { return }
-        warn("the collector \(place) takes spans again; \(Self.count(lost)) were lost")
-    }
-
-    private func lost(_ count: Int, _ why: String) {
-        let isNew = state.withLockedValue { state in
-            state.dropped += count
-            defer { state.isInTrouble = true }
-            return !state.isInTrouble
-        }
-        if isNew { warn("spans are lost: the collector \(place): \(why)") }
-    }
-
-    private static func count(_ spans: Int) -> String { spans == 1 ? "1 span" : "\(spans) spans" }
-
-    /// The endpoint without what may be secret: a login, and parameters.
-    private var place: String {
-        let address = settings.endpoint.prefix { $0 != "?" && $0 != "#" }
-        guard let scheme = address.firstRange(of: "://") else { return "" }
-        let rest = address[scheme.upperBound...]
-        let authority = rest.prefix { $0 != "/" }
-        guard let login = authority.lastIndex(of: "@") else { return String(address) }
-        return String(address[..<scheme.upperBound] + rest[rest.index(after: login)...])
+    private func tell(_ change: (inout SpanLosses) -> String?) {
+        let warning = state.withLockedValue { change(&$0.losses) }
+        if let warning { warn(warning) }
     }
 }

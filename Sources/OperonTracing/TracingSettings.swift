@@ -5,23 +5,21 @@ package import OperonModel
 /// https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
 ///
 /// Other programs on the machine may share these variables. As OpenTelemetry asks for, a value that
-/// cannot be used gives a warning, and the default is used in its place.
+/// cannot be used gives a warning, and no program ends because of it.
 package struct TracingSettings: Sendable {
-    /// Where spans are sent: an URL with `http` or `https`.
-    package var endpoint: String
+    let endpoint: CollectorURL
     /// Headers of each request, which may contain secrets.
     package var headers: [(name: String, value: String)] = []
     /// How long one request may take.
     package var timeout = Duration.seconds(10)
-    /// A PEM file with the certificates that may vouch for the collector's certificate; `nil`:
-    /// those of the system.
+    /// A PEM file with CA certificates; `nil`: those of the system.
     package var certificateAuthority: String?
     /// PEM files with the certificate and the key of this program; `nil`: it shows none.
     package var clientCertificate: String?
     package var clientKey: String?
     /// How long spans wait until they are sent together.
     package var pause = Duration.seconds(5)
-    /// How long the spans of one request are tried to be sent.
+    /// How long sending one batch of spans may take, retries included.
     package var patience = Duration.seconds(30)
     /// The most spans that wait. OpenTelemetry's default is 2,048, which the operations of a
     /// tenth of a second can exceed.
@@ -34,10 +32,12 @@ package struct TracingSettings: Sendable {
     package var resource: [TraceSpan.Attribute] = []
 
     static let queueLimit = 10_000_000
-    static let defaultEndpoint = "http://localhost:4318"
     static let path = "v1/traces"
 
-    init(endpoint: String) { self.endpoint = endpoint }
+    init(endpoint: CollectorURL) { self.endpoint = endpoint }
+
+    /// The address to which requests are sent.
+    package var address: String { endpoint.text }
 
     /// - Parameters:
     ///   - service: The name of this program, unless the environment gives another one.
@@ -75,7 +75,11 @@ private struct TracingVariables {
         settings.clientCertificate = exporter("CLIENT_CERTIFICATE").value
         settings.clientKey = exporter("CLIENT_KEY").value
         settings.timeout = milliseconds(exporter("TIMEOUT"), settings.timeout)
-        settings.pause = milliseconds(variable("OTEL_BSP_SCHEDULE_DELAY"), settings.pause)
+        settings.pause = milliseconds(
+            variable("OTEL_BSP_SCHEDULE_DELAY"),
+            settings.pause,
+            from: 0
+        )
         settings.patience = milliseconds(variable("OTEL_BSP_EXPORT_TIMEOUT"), settings.patience)
         settings.queueMax = number(
             variable("OTEL_BSP_MAX_QUEUE_SIZE"),
@@ -106,7 +110,7 @@ private struct TracingVariables {
     // MARK: - Whether and where
 
     /// Where to send spans; `nil`: nowhere.
-    private func endpoint() -> String? {
+    private func endpoint() -> CollectorURL? {
         if let disabled = variable("OTEL_SDK_DISABLED").value {
             switch disabled.lowercased() {
             case "true": return nil
@@ -114,36 +118,37 @@ private struct TracingVariables {
             default: warn("OTEL_SDK_DISABLED: “\(disabled)” is neither “true” nor “false”")
             }
         }
-        let named = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").value
-        let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT").value
-        var address = named ?? base.map(Self.withPath)
-        switch variable("OTEL_TRACES_EXPORTER").value {
-        case nil: break
-        case "otlp": address = address ?? Self.withPath(TracingSettings.defaultEndpoint)
-        case "none": return nil
-        case let other?:
-            warn("OTEL_TRACES_EXPORTER: “\(other)” is neither “otlp” nor “none”: no spans are sent")
-            return nil
-        }
-        guard let address else { return nil }
-        let name =
-            named == nil ? "OTEL_EXPORTER_OTLP_ENDPOINT" : "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-        guard ["http://", "https://"].contains(where: { address.lowercased().hasPrefix($0) }) else {
-            warn("\(name) is no URL with http or https: no spans are sent")
-            return nil
-        }
+        guard let isAsked = isExporterAsked() else { return nil }
         let transport = exporter("PROTOCOL")
+        let own = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+        let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+        let name = own.value == nil ? base.name : own.name
+        let standard = isAsked ? "http://localhost:4318" : nil
+        guard let text = own.value ?? base.value ?? standard else { return nil }
         if let value = transport.value, value != "http/protobuf" {
-            warn(
-                "\(transport.name): only “http/protobuf” is known, not “\(value)”: no spans are sent"
-            )
+            let known = "only “http/protobuf” is known, not “\(value)”"
+            warn("\(transport.name): \(known): no spans are sent")
             return nil
         }
-        return address
+        do throws(CollectorURL.Problem) {
+            let url = try CollectorURL(text)
+            return own.value == nil ? url.appending(TracingSettings.path) : url
+        } catch {
+            // Not the URL itself, which may contain a secret.
+            warn("\(name) \(error.words): no spans are sent")
+            return nil
+        }
     }
 
-    private static func withPath(_ base: String) -> String {
-        base.hasSuffix("/") ? base + TracingSettings.path : base + "/" + TracingSettings.path
+    /// Whether `OTEL_TRACES_EXPORTER`, a list, names OTLP; `nil`: spans are not to be sent.
+    private func isExporterAsked() -> Bool? {
+        guard let value = variable("OTEL_TRACES_EXPORTER").value else { return false }
+        let names = value.split(separator: ",").map { String($0.trimmed) }
+        let unknown = names.first { $0 != "otlp" && $0 != "none" }
+        if let unknown {
+            warn("OTEL_TRACES_EXPORTER: “\(unknown)” is neither “otlp” nor “none”")
+        }
+        return names.contains("otlp") ? true : nil
     }
 
     private func sampler() -> TraceSampler {
@@ -159,9 +164,8 @@ private struct TracingVariables {
         }
         if let sampler = TraceSampler(name: name, ratio: ratio) { return sampler }
         let known = TraceSampler.names.joined(separator: ", ")
-        warn(
-            "OTEL_TRACES_SAMPLER: “\(name)” is none of \(known); \(TraceSampler.defaultName) is used"
-        )
+        let used = TraceSampler.defaultName
+        warn("OTEL_TRACES_SAMPLER: “\(name)” is none of \(known); \(used) is used")
         return .default
     }
 
@@ -223,9 +227,13 @@ private struct TracingVariables {
         return standard
     }
 
-    private func milliseconds(_ variable: Variable, _ standard: Duration) -> Duration {
+    private func milliseconds(
+        _ variable: Variable,
+        _ standard: Duration,
+        from least: Int = 1
+    ) -> Duration {
         let usual = Int(standard.nanoseconds / 1_000_000)
-        return .milliseconds(number(variable, 1...Self.millisecondsMax, usual))
+        return .milliseconds(number(variable, least...Self.millisecondsMax, usual))
     }
 
     /// A day.

@@ -2,6 +2,7 @@
 
 import http.server
 import threading
+import time
 
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
@@ -40,8 +41,10 @@ class Collector:
         self.lock = threading.Lock()
         self.received = []
         self.requests = []
-        # The statuses of the next answers.
+        # The next answers: a status, a body, and further headers.
         self.refusals = []
+        # Seconds between the bytes of an answer.
+        self.drip = 0
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -52,23 +55,38 @@ class Collector:
             def do_POST(self):
                 """The one method of OTLP over HTTP."""
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = collector.take(self.path, self.headers, body)
-                answer = ANSWER if status == 200 else b""
+                status, answer, headers = collector.take(self.path, self.headers, body)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/x-protobuf")
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if collector.drip:
+                    answer = bytes(100)
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
-                self.wfile.write(answer)
+                try:
+                    for byte in answer if collector.drip else [answer]:
+                        self.wfile.write(bytes([byte]) if collector.drip else byte)
+                        time.sleep(collector.drip)
+                except OSError:
+                    # The other side has waited long enough.
+                    self.close_connection = True
 
             def log_message(self, *arguments):
                 """The tests say what is wrong."""
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            """Says nothing of clients that go away."""
+
+            def handle_error(self, request, client_address):
+                """The tests say what is wrong."""
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def take(self, path, headers, body):
-        """Keeps the spans of a request and returns the status of its answer."""
+        """Keeps the spans of a request and returns the answer."""
         request = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
         with self.lock:
             self.requests.append((path, dict(headers)))
@@ -79,7 +97,7 @@ class Collector:
                 for group in part.scope_spans:
                     self.received += [Span(span, group.scope.name, resource)
                                       for span in group.spans]
-        return 200
+        return 200, ANSWER, {}
 
     def spans(self, graph=None):
         """What was received; with `graph`, of the graphs with this name."""

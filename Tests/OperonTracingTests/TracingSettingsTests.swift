@@ -24,11 +24,13 @@ import Testing
         ([base: "http://c", named: "http://t/in"], "http://t/in"),
         (["OTEL_TRACES_EXPORTER": "otlp"], "http://localhost:4318/v1/traces"),
         ([base: "http://c", "OTEL_SDK_DISABLED": "false"], "http://c/v1/traces"),
+        ([base: "HTTP://[::1]:4318/a?key=x"], "http://[::1]:4318/a/v1/traces?key=x"),
+        ([named: "http://c:1/?key=x#part"], "http://c:1/?key=x"),
         ([base: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"], "http://c/v1/traces"),
     ])
     func `spans go where the environment says`(environment: [String: String], endpoint: String) {
         let (settings, warnings) = Self.read(environment)
-        #expect(settings?.endpoint == endpoint)
+        #expect(settings?.address == endpoint)
         #expect(warnings.isEmpty)
     }
 
@@ -40,7 +42,19 @@ import Testing
             ([base: "http://c", "OTEL_TRACES_EXPORTER": "none"], nil),
             (
                 [base: "http://c", "OTEL_TRACES_EXPORTER": "jaeger"],
-                "OTEL_TRACES_EXPORTER: “jaeger” is neither “otlp” nor “none”: no spans are sent"
+                "OTEL_TRACES_EXPORTER: “jaeger” is neither “otlp” nor “none”"
+            ),
+            ([base: "http://c:70000"], "\(base) has no port from 1 to 65535: no spans are sent"),
+            ([base: "http://[::1]:0"], "\(base) has no port from 1 to 65535: no spans are sent"),
+            ([base: "http://[::1]x"], "\(base) has no port from 1 to 65535: no spans are sent"),
+            ([base: "http://"], "\(base) names no host: no spans are sent"),
+            ([base: "https:///x"], "\(base) names no host: no spans are sent"),
+            ([base: "http://:80"], "\(base) names no host: no spans are sent"),
+            ([base: "http://[]"], "\(base) names no host: no spans are sent"),
+            (
+                [base: "http://user:pa/ss@c"],
+                "\(base) contains a login, which OTEL_EXPORTER_OTLP_HEADERS is for: "
+                    + "no spans are sent"
             ),
             ([base: "c:4317"], "\(base) is no URL with http or https: no spans are sent"),
             ([named: "unix:/x"], "\(named) is no URL with http or https: no spans are sent"),
@@ -108,7 +122,7 @@ import Testing
 
     @Test(arguments: [
         ("OTEL_BSP_MAX_QUEUE_SIZE", "0", "“0” is not a number from 1 to 10000000; 65536 is used"),
-        ("OTEL_BSP_SCHEDULE_DELAY", "1s", "“1s” is not a number from 1 to 86400000; 5000 is used"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1s", "“1s” is not a number from 0 to 86400000; 5000 is used"),
         (
             "OTEL_TRACES_SAMPLER", "sometimes",
             "“sometimes” is none of always_on, parentbased_always_on, always_off, "

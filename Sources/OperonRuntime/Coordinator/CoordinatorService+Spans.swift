@@ -3,9 +3,9 @@ import OperonModel
 import OperonPorts
 
 extension CoordinatorService {
-    /// What spans say besides the notices of this moment.
-    func facts(at now: Timestamp) -> CoordinatorSpans.Facts {
-        CoordinatorSpans.Facts(
+    /// State that spans need and notices lack.
+    func spanState(at now: Timestamp) -> CoordinatorSpans.State {
+        CoordinatorSpans.State(
             scheduler: scheduler,
             catalog: catalog,
             workerNames: workerNames,
@@ -14,7 +14,7 @@ extension CoordinatorService {
         )
     }
 
-    /// What a new graph is stored with.
+    /// The `traceparent` to store with a new graph.
     func traceParent(given: String) -> String {
         guard let spans else { return given }
         return GraphTrace.traceParent(given: given, spans.sink)
@@ -24,9 +24,8 @@ extension CoordinatorService {
     func recordSubmission(of graph: GraphID, at start: WallTime) {
         guard spans != nil else { return }
         Task {
-            // A store in trouble took nothing.
-            do throws(ClientError) { try await durable() } catch { return }
-            spans?.submitted(graph, at: start, facts(at: time.now()))
+            guard await untilDurable() else { return }
+            spans?.submitted(graph, at: start, spanState(at: time.now()))
         }
     }
 }

@@ -115,7 +115,7 @@ package actor CoordinatorService {
         startedAt = time.wall()
         self.ownWorker = ownWorker
         self.meters = meters
-        self.spans = spans.map { CoordinatorSpans($0, scheduler.reign) }
+        self.spans = spans.map { CoordinatorSpans($0, scheduler.reign, startedAt: time.now()) }
         self.scheduler = scheduler
         catalog =
             restored?.catalog
@@ -444,7 +444,7 @@ package actor CoordinatorService {
     private func finishNotices(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !notices.isEmpty else { return }
         observer(notices, now)
-        spans?.note(notices, facts(at: now))
+        spans?.note(notices, spanState(at: now))
         let isLogged = logger.logLevel <= .info
         // Taken out for the loop, so that each change is one in place and nothing is copied each
         // time.
@@ -501,7 +501,9 @@ package actor CoordinatorService {
             for grant in grants {
                 var operation = catalog.dispatched(grant)
                 let id = grant.held.operation
-                if let parent = spans?.traceParent(of: id, scheduler, catalog) {
+                let own = operation.traceParent
+                if let parent = spans?.traceParent(of: id, round: scheduler.round(of: id), in: own)
+                {
                     operation.traceParent = parent
                 }
                 let bytes = operation.inputs.reduce(0) { $0 + $1.byteCount }

@@ -5,10 +5,11 @@ import OperonPorts
 /// Makes the spans of a coordinator: of each graph, its submission and its operations, and of each
 /// attempt the wait before it and its dispatch. Workers make the spans of what runs.
 ///
-/// Takes about 150 bytes for each operation that is ready, dispatched or executing.
+/// Takes about 250 bytes for each operation that is ready, dispatched or executing.
 struct CoordinatorSpans {
     let sink: any SpanSink
     private let reign: Reign
+    private let startedAt: Timestamp
     /// Operations that are recorded and have begun. Only looked up.
     private var begun: [OperationID: Begun] = [:]
     /// `nil`: the graph is not recorded. Only looked up.
@@ -23,16 +24,21 @@ struct CoordinatorSpans {
     private static let drift = Duration.milliseconds(1)
 
     private struct Begun {
+        let context: TraceContext
         let since: Timestamp
         /// Since when an attempt is due; `nil`: it was granted.
         var waitsSince: Timestamp?
         /// The attempt that has not started.
         var grant: (attempt: AttemptID, worker: Incarnation, at: Timestamp)?
-        var attempts = 0
+        /// The number of the last attempt, and its worker.
+        var ordinal: Int
+        var worker = Incarnation.nobody
+        /// The span of an attempt that was lost. Its worker may come back, and makes the span then.
+        var lost: TraceSpan?
     }
 
-    /// What spans say, and notices do not.
-    struct Facts {
+    /// State that spans need and notices lack.
+    struct State {
         let scheduler: Scheduler
         let catalog: GraphCatalog
         let workerNames: [Incarnation: String]
@@ -40,74 +46,95 @@ struct CoordinatorSpans {
         let date: WallTime
     }
 
-    init(_ sink: any SpanSink, _ reign: Reign) {
+    init(_ sink: any SpanSink, _ reign: Reign, startedAt: Timestamp) {
         self.sink = sink
         self.reign = reign
+        self.startedAt = startedAt
     }
 
     // MARK: - Traces
 
-    /// The `traceparent` that an attempt continues.
+    /// The `traceparent` that an attempt continues; `nil`: its graph is not recorded.
+    ///
+    /// - Parameter traceParent: That of its graph.
     mutating func traceParent(
         of operation: OperationID,
-        _ scheduler: Scheduler,
-        _ catalog: GraphCatalog
+        round: UInt32,
+        in traceParent: String
     ) -> String? {
-        guard let trace = trace(of: operation.graph, catalog) else { return nil }
-        let round = scheduler.round(of: operation)
-        return trace.operation(operation.index, round: round).traceParent
+        trace(of: operation.graph, traceParent)?
+            .operation(operation.index, round: round).traceParent
     }
 
-    private mutating func trace(of graph: GraphID, _ catalog: GraphCatalog) -> GraphTrace? {
+    private mutating func trace(
+        of graph: GraphID,
+        _ traceParent: @autoclosure () -> String
+    ) -> GraphTrace? {
         if let known = traces[graph] { return known }
         if traces.count >= Self.tracesMax { traces = [:] }
-        let trace = GraphTrace(catalog[graph].traceParent, of: graph, in: reign)
+        let trace = GraphTrace(traceParent(), of: graph, in: reign)
         traces[graph] = .some(trace)
         return trace
+    }
+
+    private mutating func trace(of graph: GraphID, _ state: State) -> GraphTrace? {
+        trace(of: graph, state.catalog[graph].traceParent)
     }
 
     // MARK: - What happens
 
     /// A graph was stored.
-    mutating func submitted(_ graph: GraphID, at start: WallTime, _ facts: Facts) {
-        guard let trace = trace(of: graph, facts.catalog) else { return }
-        let end = facts.date
-        var span = part("submit", .server, of: trace.context, from: start, to: end)
-        span.attributes = about(graph, facts)
+    mutating func submitted(_ graph: GraphID, at start: WallTime, _ state: State) {
+        guard let trace = trace(of: graph, state) else { return }
+        var random = SystemRandomNumberGenerator()
+        var span = TraceSpan(
+            .coordinator,
+            "submit",
+            .server,
+            trace.context.with(.random(using: &random)),
+            parent: trace.context.span,
+            from: start,
+            to: state.date
+        )
+        span.attributes = about(graph, state)
+        span.isOfGraph = true
         sink.take([span])
     }
 
-    mutating func note(_ notices: [Scheduler.Notice], _ facts: Facts) {
-        let apart = facts.date - date(of: facts.now)
-        if apart > Self.drift || apart < .zero - Self.drift { anchor = (facts.date, facts.now) }
-        for notice in notices { note(notice, facts) }
+    mutating func note(_ notices: [Scheduler.Notice], _ state: State) {
+        let apart = state.date - date(of: state.now)
+        if apart > Self.drift || apart < .zero - Self.drift { anchor = (state.date, state.now) }
+        for notice in notices { note(notice, state) }
         guard !spans.isEmpty else { return }
         sink.take(spans)
         spans.removeAll(keepingCapacity: true)
     }
 
-    private mutating func note(_ notice: Scheduler.Notice, _ facts: Facts) {
+    private mutating func note(_ notice: Scheduler.Notice, _ state: State) {
         switch notice {
         case .ready(let operation):
-            begin(operation, at: facts.now, facts)
-            begun[operation]?.waitsSince = facts.now
+            begin(operation, at: state.now, state)
+            begun[operation]?.waitsSince = state.now
         case .granted(let operation, let attempt, let worker):
-            begin(operation, at: facts.now, facts)
-            granted(operation, attempt, worker, facts)
+            // Otherwise it was ready when this coordinator started.
+            if begun[operation] == nil { begin(operation, at: startedAt, isDue: true, state) }
+            granted(operation, attempt, worker, state)
         case .started(let operation, let attempt, let start):
-            begin(operation, at: start, facts)
-            started(operation, attempt, at: start, facts)
-        case .resumed(let operation, _, _): begun[operation]?.waitsSince = nil
+            begin(operation, at: start, state)
+            started(operation, attempt, at: start, state)
+        case .resumed(let operation, _, _):
+            begun[operation]?.waitsSince = nil
+            begun[operation]?.lost = nil
         case .attemptEnded(let operation, let attempt, let ending, let start, let end):
             // An earlier coordinator may have granted it.
-            begin(operation, at: start ?? end, facts)
-            if let start { started(operation, attempt, at: start, facts) }
-            ended(operation, attempt, ending, start: start, end: end, facts)
-        case .finished(let operation, let outcome): finish(operation, outcome, facts)
+            begin(operation, at: start ?? end, state)
+            if let start { started(operation, attempt, at: start, state) }
+            ended(operation, attempt, ending, start: start, end: end, state)
+        case .finished(let operation, let outcome): finish(operation, outcome, state)
         case .rangeFinished(let operations, let outcome):
             guard !begun.isEmpty else { return }
-            for operation in operations { finish(operation, outcome, facts) }
-        case .graphFinished(let graph): finish(graph, facts)
+            for operation in operations { finish(operation, outcome, state) }
+        case .graphFinished(let graph): finish(graph, state)
         case .operationsAdded, .yielded, .waitEnded, .result, .retry, .graphClosedIdle,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded, .eventRefused,
             .log, .progress, .watched:
@@ -116,50 +143,55 @@ struct CoordinatorSpans {
     }
 
     /// Does nothing for an operation that has begun.
-    private mutating func begin(_ operation: OperationID, at time: Timestamp, _ facts: Facts) {
-        guard begun[operation] == nil, trace(of: operation.graph, facts.catalog) != nil else {
-            return
-        }
-        begun[operation] = Begun(since: time)
+    private mutating func begin(
+        _ operation: OperationID,
+        at time: Timestamp,
+        isDue: Bool = false,
+        _ state: State
+    ) {
+        guard begun[operation] == nil, let context = context(of: operation, state) else { return }
+        begun[operation] = Begun(
+            context: context,
+            since: time,
+            waitsSince: isDue ? time : nil,
+            ordinal: state.scheduler.attemptCount(of: operation)
+        )
     }
 
     private mutating func granted(
         _ operation: OperationID,
         _ attempt: AttemptID,
         _ worker: Incarnation,
-        _ facts: Facts
+        _ state: State
     ) {
         guard var entry = begun[operation] else { return }
         let waitsSince = entry.waitsSince
         entry.waitsSince = nil
-        entry.grant = (attempt, worker, facts.now)
-        entry.attempts += 1
+        entry.ordinal = state.scheduler.attemptCount(of: operation)
+        entry.worker = worker
+        entry.grant = (attempt, worker, state.now)
         begun[operation] = entry
-        guard let start = waitsSince, let context = context(of: operation, facts) else { return }
-        let end = date(of: facts.now)
-        spans.append(part("wait", .internal, of: context, from: date(of: start), to: end))
+        guard let waitsSince else { return }
+        var span = part("wait", .internal, of: entry.context, from: waitsSince, to: state.now)
+        span.attributes = about(operation, state)
+        spans.append(span)
     }
 
     private mutating func started(
         _ operation: OperationID,
         _ attempt: AttemptID,
         at start: Timestamp,
-        _ facts: Facts
+        _ state: State
     ) {
-        guard let grant = begun[operation]?.grant, grant.attempt == attempt,
-            let context = context(of: operation, facts)
+        guard let entry = begun[operation], let grant = entry.grant, grant.attempt == attempt
         else { return }
         begun[operation]?.grant = nil
-        // Whoever completes an external operation is no worker.
+        begun[operation]?.lost = nil
+        if let lost = entry.lost { spans.append(lost) }
+        // An external operation has no worker, so it has no dispatch.
         guard grant.worker != .nobody else { return }
-        var span = part(
-            "dispatch",
-            .producer,
-            of: context,
-            from: date(of: grant.at),
-            to: date(of: start)
-        )
-        span.attributes = [worker(grant.worker, facts)]
+        var span = part("dispatch", .producer, of: entry.context, from: grant.at, to: start)
+        span.attributes = about(operation, state) + [worker(grant.worker, state)]
         spans.append(span)
     }
 
@@ -169,77 +201,74 @@ struct CoordinatorSpans {
         _ ending: Scheduler.AttemptEnding,
         start: Timestamp?,
         end: Timestamp,
-        _ facts: Facts
+        _ state: State
     ) {
-        guard begun[operation] != nil, let context = context(of: operation, facts) else { return }
+        guard let entry = begun[operation] else { return }
         begun[operation]?.waitsSince = end
-        if begun[operation]?.grant?.attempt == attempt { begun[operation]?.grant = nil }
+        if entry.grant?.attempt == attempt { begun[operation]?.grant = nil }
         // Otherwise its worker makes the span.
         guard let start, ending == .lost || ending == .crashed else { return }
-        var span = part(
-            facts.catalog.name(of: operation).name,
-            .internal,
-            of: context,
-            from: date(of: start),
-            to: date(of: end)
-        )
+        let name = state.catalog.name(of: operation).name
+        var span = part(name, .consumer, of: entry.context, from: start, to: end)
+        span.attributes = about(operation, state)
+        span.attributes.append(.init(TraceSpan.Name.attempt, .number(Int64(entry.ordinal))))
+        if entry.worker != .nobody { span.attributes.append(worker(entry.worker, state)) }
         span.error = ending == .lost ? "its worker was lost" : "its worker died"
-        spans.append(span)
+        begun[operation]?.lost = span
     }
 
     private mutating func finish(
         _ operation: OperationID,
         _ outcome: Outcome,
-        _ facts: Facts
+        _ state: State
     ) {
         guard let entry = begun.removeValue(forKey: operation),
-            let trace = trace(of: operation.graph, facts.catalog),
-            let context = context(of: operation, facts)
+            let trace = trace(of: operation.graph, state)
         else { return }
+        if let lost = entry.lost { spans.append(lost) }
         var span = TraceSpan(
             .coordinator,
-            facts.catalog.name(of: operation).name,
+            state.catalog.name(of: operation).name,
             .internal,
-            context,
+            entry.context,
             parent: trace.context.span,
             from: date(of: entry.since),
-            to: date(of: facts.now)
+            to: date(of: state.now)
         )
-        let queue = facts.catalog[operation.graph].operations.queue(of: Int(operation.index))
-        span.attributes = about(operation.graph, facts)
+        let queue = state.catalog[operation.graph].operations.queue(of: Int(operation.index))
+        span.attributes = about(operation, state)
         span.attributes += [
-            .init(TraceSpan.Name.operation, .text("\(operation)")),
             .init(TraceSpan.Name.queue, .text(queue)),
-            .init(TraceSpan.Name.attempts, .number(Int64(entry.attempts))),
+            .init(TraceSpan.Name.attempts, .number(Int64(entry.ordinal))),
             .init(TraceSpan.Name.outcome, .text("\(outcome.kind)")),
         ]
         if case .failed(let error) = outcome {
             span.error = error.description.prefix(bytes: TraceSpan.errorBytesMax)
         }
-        let dependencies = facts.scheduler.dependencies(of: operation)
-        for dependency in dependencies.prefix(sink.linksMax) {
-            guard let other = self.context(of: dependency.operation, facts) else { continue }
+        let first = state.scheduler.dependencies(of: operation, atMost: sink.linksMax)
+        for dependency in first.dependencies {
+            guard let other = context(of: dependency.operation, state) else { continue }
             span.links.append(other)
         }
-        span.linksLeftOut = max(0, dependencies.count - sink.linksMax)
+        span.linksDropped = first.more
         spans.append(span)
     }
 
-    private mutating func finish(_ graph: GraphID, _ facts: Facts) {
-        // Operations that are retried begin again; their graph, whose span has ended, does not.
-        guard facts.scheduler.retries(of: graph) == 0, let trace = trace(of: graph, facts.catalog)
-        else { return }
+    private mutating func finish(_ graph: GraphID, _ state: State) {
+        let submission = state.catalog.submission(of: graph)
+        // After a retry its operations begin again, and its span has ended.
+        guard !submission.hadFinished, let trace = trace(of: graph, state) else { return }
         var span = TraceSpan(
             .coordinator,
-            facts.catalog.name(of: graph),
+            state.catalog.name(of: graph),
             .internal,
             trace.context,
             parent: trace.parent,
-            from: facts.catalog.submission(of: graph).submittedAt,
-            to: date(of: facts.now)
+            from: submission.submittedAt,
+            to: date(of: state.now)
         )
-        let counts = facts.scheduler.stateCounts(of: graph)
-        span.attributes = about(graph, facts)
+        let counts = state.scheduler.stateCounts(of: graph)
+        span.attributes = about(graph, state)
         span.attributes += [
             .init("operon.graph.succeeded", .number(Int64(counts.succeeded))),
             .init("operon.graph.failed", .number(Int64(counts.failed))),
@@ -250,6 +279,7 @@ struct CoordinatorSpans {
             let what = counts.failed == 1 ? "operation" : "operations"
             span.error = "\(counts.failed) \(what) failed"
         }
+        span.isOfGraph = true
         spans.append(span)
     }
 
@@ -260,9 +290,9 @@ struct CoordinatorSpans {
         return anchor.date + (moment - anchor.moment)
     }
 
-    private mutating func context(of operation: OperationID, _ facts: Facts) -> TraceContext? {
-        let round = facts.scheduler.round(of: operation)
-        return trace(of: operation.graph, facts.catalog)?.operation(operation.index, round: round)
+    private mutating func context(of operation: OperationID, _ state: State) -> TraceContext? {
+        let round = state.scheduler.round(of: operation)
+        return trace(of: operation.graph, state)?.operation(operation.index, round: round)
     }
 
     /// A span within another one.
@@ -270,30 +300,35 @@ struct CoordinatorSpans {
         _ name: String,
         _ kind: TraceSpan.Kind,
         of whole: TraceContext,
-        from start: WallTime,
-        to end: WallTime
+        from start: Timestamp,
+        to end: Timestamp
     ) -> TraceSpan {
         var random = SystemRandomNumberGenerator()
-        let context = whole.with(.random(using: &random))
         return TraceSpan(
             .coordinator,
             name,
             kind,
-            context,
+            whole.with(.random(using: &random)),
             parent: whole.span,
-            from: start,
-            to: end
+            from: date(of: start),
+            to: date(of: end)
         )
     }
 
-    private func about(_ graph: GraphID, _ facts: Facts) -> [TraceSpan.Attribute] {
+    private func about(_ graph: GraphID, _ state: State) -> [TraceSpan.Attribute] {
         [
-            .init(TraceSpan.Name.graph, .text(facts.catalog.name(of: graph))),
+            .init(TraceSpan.Name.graph, .text(state.catalog.name(of: graph))),
             .init(TraceSpan.Name.graphID, .number(Int64(graph.rawValue))),
         ]
     }
 
-    private func worker(_ worker: Incarnation, _ facts: Facts) -> TraceSpan.Attribute {
-        .init(TraceSpan.Name.worker, .text(facts.workerNames[worker] ?? "\(worker)"))
+    private func about(_ operation: OperationID, _ state: State) -> [TraceSpan.Attribute] {
+        about(operation.graph, state) + [
+            .init(TraceSpan.Name.operation, .text("\(operation)"))
+        ]
+    }
+
+    private func worker(_ worker: Incarnation, _ state: State) -> TraceSpan.Attribute {
+        .init(TraceSpan.Name.worker, .text(state.workerNames[worker] ?? "\(worker)"))
     }
 }

@@ -14,6 +14,8 @@ struct GraphCatalog: Sendable {
         var submittedAt = WallTime(nanosecondsSince1970: 0)
         /// When everything in it was finished; `nil`: not yet.
         var finishedAt: WallTime?
+        /// Whether everything in it had finished before a retry, too.
+        var hadFinished = false
     }
 
     /// The earlier use of an idempotency key.
@@ -146,7 +148,9 @@ struct GraphCatalog: Sendable {
     }
 
     mutating func finished(_ graph: GraphID, at time: WallTime) {
-        entries[Int(graph.rawValue)].submission.finishedAt = time
+        let number = Int(graph.rawValue)
+        entries[number].submission.hadFinished = entries[number].submission.finishedAt != nil
+        entries[number].submission.finishedAt = time
     }
 
     // MARK: - Keys

@@ -38,7 +38,7 @@ struct GraphTrace {
         context.with(.derived(from: UInt64(round) << 32 | UInt64(index), seed: seed))
     }
 
-    /// What a new graph is stored with.
+    /// The `traceparent` to store with a new graph.
     ///
     /// - Parameter given: The `traceparent` of its submitter; one that is not valid is ignored, as
     ///   W3C has it.

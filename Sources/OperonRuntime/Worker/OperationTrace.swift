@@ -47,9 +47,9 @@ package struct OperationTrace: Sendable {
         switch recorder {
         case .none: return await run(operation)
         case .sink(let sink):
-            guard let given = TraceContext(operation.traceParent), given.isSampled else {
-                return await run(operation)
-            }
+            guard let given = TraceContext(operation.traceParent), given.isSampled,
+                sink.isSampled(given.trace, parent: given)
+            else { return await run(operation) }
             return await span(around: operation, within: given, sink, run)
         #if Cluster
         case .tracer(let tracer): return await span(around: operation, tracer, run)
@@ -79,8 +79,11 @@ package struct OperationTrace: Sendable {
             from: date,
             to: date + (SystemClock.now() - start)
         )
+        let id = operation.held.operation
         span.attributes = [
             .init(TraceSpan.Name.graph, .text(operation.graphName)),
+            .init(TraceSpan.Name.graphID, .number(Int64(id.graph.rawValue))),
+            .init(TraceSpan.Name.operation, .text("\(id)")),
             .init(TraceSpan.Name.queue, .text(operation.queue)),
             .init(TraceSpan.Name.kind, .text(operation.work.kind)),
             .init(TraceSpan.Name.attempt, .number(Int64(operation.ordinal))),
