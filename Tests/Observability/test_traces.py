@@ -293,6 +293,32 @@ operations:
         self.assertEqual({span.parent for span in bad}, {root.id})
         self.assertEqual({span.trace for span in self.collector.spans()}, {root.trace})
 
+    def test_a_worker_that_comes_back_leaves_one_span(self):
+        """Its attempt was taken for lost. What waited before the coordinator started waits, too."""
+        cluster = self.cluster()
+        cluster.start_worker("worker-a", "--slots", "2")
+        graph = cluster.api.post("graphs", {
+            "name": "frozen", "queues": {"later": {"isSuspended": True}}, "operations": [
+                {"name": "one", "run": cluster.gate("frozen")},
+                {"name": "two", "run": "true", "queue": "later"}]})["id"]
+        cluster.api.wait_state(graph, "one", "executing")
+        cluster.kill_coordinator()
+        cluster.start_coordinator()
+        cluster.workers["worker-a"].send_signal(signal.SIGSTOP)
+        cluster.api.wait_state(graph, "one", "ready")
+        cluster.workers["worker-a"].send_signal(signal.SIGCONT)
+        cluster.api.wait_state(graph, "one", "executing")
+        cluster.open_gate("frozen")
+        cluster.api.ask("POST", "queues/later/resume")
+        cluster.api.wait_status(graph, "finished")
+        wait_for("the graph is recorded",
+                 lambda: [one for one in self.collector.spans() if one.name == "frozen"])
+        self.one("wait", parent=self.one("two").id)
+        wait_for("the worker's spans are there", lambda: len(
+            [one for one in self.collector.spans() if one.scope == "operon.worker"]) == 2)
+        self.assertEqual([one for one in self.collector.spans() if one.raw.status.code], [])
+        self.assertEqual(self.one("one", "operon.worker").parent, self.one("one").id)
+
     def test_a_lost_worker_leaves_a_span(self):
         """The coordinator says what its worker cannot say any more."""
         cluster = self.cluster()

@@ -530,7 +530,7 @@ def kept(setup):
 class Cluster:
     """A coordinator with its store and its API, and two workers, as users start them."""
 
-    def __init__(self, setup, number):
+    def __init__(self, setup, number, **variables):
         self.setup = setup
         self.folder = setup.work / f"cluster-{number}"
         self.folder.mkdir()
@@ -544,8 +544,10 @@ class Cluster:
             ],
             *[[setup.program("operon-worker"), "--prefix", prefix, "--slots", "2"]] * 2,
         ]
+        environment = {**os.environ, **variables}
         self.processes = [
-            subprocess.Popen(command, stdout=self.log, stderr=self.log) for command in commands
+            subprocess.Popen(command, stdout=self.log, stderr=self.log, env=environment)
+            for command in commands
         ]
         self.until(lambda: self.ask("/v1/status")["slots"] == 4)
 
@@ -764,6 +766,62 @@ def observers(setup):
             for quiet, watched in zip(results["alone"], results[name])
         ]
         setup.report(f"{name}, speed", "x alone", ratios, at_least=least)
+
+
+class Collector:
+    """Takes the spans of OpenTelemetry, and looks at none."""
+
+    def __init__(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.bytes = multiprocessing.Value("Q")
+        self.process = multiprocessing.Process(
+            target=collect, args=(listener, self.bytes), daemon=True)
+        self.process.start()
+
+
+def collect(listener, taken):
+    # It runs on another machine.
+    os.nice(19)
+
+    async def serve(reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])
+                await reader.readexactly(length)
+                taken.value += length
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async def run():
+        server = await asyncio.start_server(serve, sock=listener)
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+def traces(setup):
+    """A kept run whose coordinator and workers send spans, in turns with one that sends none."""
+    count = setup.choose(100_000, 10_000)
+    graph = setup.graph(f"layered-{count}", layered(count))
+    collector = Collector()
+    results = {"without traces": [], "with traces": []}
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "500"}
+    with Cluster(setup, "untraced") as plain, Cluster(setup, "traced", **variables) as traced:
+        for cluster in (plain, traced):
+            cluster.run(setup.graph("warm", independent(2_000)))
+        for _ in range(setup.choose(5, 1)):
+            for name, cluster in zip(results, (plain, traced)):
+                results[name].append(cluster.run(graph))
+    assert collector.bytes.value > count, "no spans were sent"
+    for name, rounds in results.items():
+        setup.report(f"kept, {name}", "us/op", [one["seconds"] / count * 1e6 for one in rounds])
+        values = [one["coordinator"] / count * 1e6 for one in rounds]
+        setup.report(f"kept, {name}, coordinator", "us CPU/op", values)
+    ratios = [
+        before["seconds"] / after["seconds"] for before, after in zip(*results.values())
+    ]
+    setup.report("with traces, speed", "x without", ratios, at_least=setup.choose(0.3, 0.1))
 
 
 # Prints lines at a pace, and at the end the number of bytes before it.
@@ -993,6 +1051,7 @@ MEASUREMENTS = {
     "served": served,
     "observers": observers,
     "logs": logs,
+    "traces": traces,
     "small": small,
 }
 
