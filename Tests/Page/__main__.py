@@ -14,7 +14,7 @@ from .cluster import Cluster
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
-           "cluster_actions", "live", "hostile", "large")
+           "cluster_actions", "live", "narrow", "hostile", "large")
 
 
 class TimedResult(unittest.TextTestResult):

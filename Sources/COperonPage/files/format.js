@@ -73,6 +73,15 @@ export function localTime(text) {
 }
 
 /**
+ * A time in the zone in which it is written: `2026-11-30 03:00:00 +01:00`.
+ * @param {string} text RFC 3339
+ */
+export function zonedTime(text) {
+    const parts = /^(\d+-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?([+-]\d\d:\d\d)$/.exec(text);
+    return parts ? parts.slice(1).join(" ") : text;
+}
+
+/**
  * `1 operation`, `2 operations`.
  * @param {number} count
  * @param {string} one

@@ -1,6 +1,6 @@
 // The timeline on a canvas: it draws thousands of bars, and finds the one under the pointer.
 
-import { axisHeight, drawTimeline, rowHeight } from "./timeline-drawing.js";
+import { axisHeight, drawTimeline, layoutOf } from "./timeline-drawing.js";
 import { bounded, zoomed } from "./timeline-scale.js";
 
 /** Pixels of a drag that a click may have. */
@@ -15,6 +15,8 @@ const slack = 4;
  *     at, or chosen by a key
  * @property {(place: Place | undefined) => void} onChange there is news of the chosen bar
  * @property {(place: Place) => void} onOpen
+ * @property {(layout: import("./timeline-drawing.js").Layout) => void} onLayout the rows are
+ *     drawn with this layout
  */
 
 /** Draws a timeline, and reports what the reader does. */
@@ -81,30 +83,29 @@ export class TimelineCanvas {
         this.draw();
     }
 
-    /** Pixels for the names of the rows. */
-    get gutter() {
-        return this.canvas.clientWidth < 500 ? 76 : 150;
+    get layout() {
+        return layoutOf(this.canvas.clientWidth);
     }
 
     get plotWidth() {
-        return Math.max(this.canvas.clientWidth - this.gutter - 8, 1);
+        return Math.max(this.canvas.clientWidth - this.layout.gutter - 8, 1);
     }
 
     /** @param {number} seconds */
     xOf(seconds) {
         const { from, to } = this.span;
-        return this.gutter + (seconds - from) / (to - from) * this.plotWidth;
+        return this.layout.gutter + (seconds - from) / (to - from) * this.plotWidth;
     }
 
     /** @param {number} x */
     secondsAt(x) {
         const { from, to } = this.span;
-        return from + (x - this.gutter) / this.plotWidth * (to - from);
+        return from + (x - this.layout.gutter) / this.plotWidth * (to - from);
     }
 
     /** @param {number} row */
     yOf(row) {
-        return axisHeight + row * rowHeight - this.scroller.scrollTop;
+        return axisHeight + row * this.layout.rowHeight - this.scroller.scrollTop;
     }
 
     draw() {
@@ -116,10 +117,12 @@ export class TimelineCanvas {
     }
 
     drawNow() {
-        const { canvas, timeline, span, chosen } = this;
+        const { canvas, timeline, span, chosen, layout } = this;
         const context = canvas.getContext("2d");
         const { clientWidth: width, clientHeight: height } = canvas;
         if (!context || !timeline || width === 0) return;
+        // Not in the observer of the size: what this changes may change the size again.
+        this.reports.onLayout(layout);
         const ratio = window.devicePixelRatio || 1;
         const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
         // Setting a size empties the canvas and takes new memory, even if it is the same size.
@@ -129,7 +132,7 @@ export class TimelineCanvas {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         const style = getComputedStyle(canvas);
         drawTimeline({
-            context, timeline, span, chosen, width, height, gutter: this.gutter,
+            context, timeline, span, chosen, width, height, layout,
             top: this.scroller.scrollTop,
             color: (name) => style.getPropertyValue(name).trim(),
         });
@@ -149,9 +152,10 @@ export class TimelineCanvas {
      * @returns {Place | undefined}
      */
     find(x, y) {
+        const { gutter, rowHeight } = this.layout;
         const row = Math.floor((y - axisHeight + this.scroller.scrollTop) / rowHeight);
         const bars = this.timeline?.rows[row]?.bars;
-        if (!bars || y < axisHeight || x < this.gutter) return undefined;
+        if (!bars || y < axisHeight || x < gutter) return undefined;
         let [best, nearest] = [-1, 4];
         bars.forEach((bar, number) => {
             const distance = Math.max(this.xOf(bar.from) - x, x - this.xOf(bar.to), 0);
@@ -307,7 +311,8 @@ export class TimelineCanvas {
         const found = rows[row]?.bars[bar];
         if (!found) return;
         this.bringIntoView(row, found);
-        const x = Math.max(this.xOf(found.from), this.gutter);
+        const { gutter, rowHeight } = this.layout;
+        const x = Math.max(this.xOf(found.from), gutter);
         this.point({ row, bar }, x, this.yOf(row) + rowHeight);
     }
 
@@ -324,7 +329,7 @@ export class TimelineCanvas {
         const { scroller } = this;
         const y = this.yOf(row);
         if (y < axisHeight) scroller.scrollTop += y - axisHeight;
-        const below = y + rowHeight - scroller.clientHeight;
+        const below = y + this.layout.rowHeight - scroller.clientHeight;
         if (below > 0) scroller.scrollTop += below;
     }
 }

@@ -3,11 +3,33 @@
 import { shapes } from "./ui.js";
 import { ticks } from "./timeline-scale.js";
 
-/** Pixels: the height of a row, of the axis, of a bar. */
-export const [rowHeight, axisHeight] = [22, 26];
+/** Pixels: the height of the axis, and of a bar. */
+export const axisHeight = 26;
 const barHeight = 14;
 
 /** @typedef {{row: number, bar: number}} Place of a bar in the timeline */
+
+/**
+ * @typedef {object} Layout Where the parts of a row are, in pixels
+ * @property {boolean} isNarrow the name of a row is above its bars, not beside them
+ * @property {number} gutter from the left edge to the bars
+ * @property {number} rowHeight
+ * @property {number} barTop from the top of a row to its bars
+ * @property {number} nameMiddle from the top of a row to the middle of its name
+ */
+
+/** @type {Layout} */
+const wide = { isNarrow: false, gutter: 150, rowHeight: 22, barTop: 4, nameMiddle: 11 };
+/** @type {Layout} */
+const narrow = { isNarrow: true, gutter: 6, rowHeight: 40, barTop: 22, nameMiddle: 11 };
+
+/**
+ * The layout for a width in pixels: on a narrow screen, a column would cut most names.
+ * @param {number} width
+ */
+export function layoutOf(width) {
+    return width < 500 ? narrow : wide;
+}
 
 /**
  * @typedef {object} Drawing
@@ -17,17 +39,17 @@ const barHeight = 14;
  * @property {Place} [chosen]
  * @property {number} width
  * @property {number} height
- * @property {number} gutter pixels for the names of the rows
+ * @property {Layout} layout
  * @property {number} top pixels that are scrolled away
  * @property {(name: string) => string} color the value of a variable of page.css
  */
 
 /**
  * The pixel of a moment.
- * @param {{span: import("./timeline-scale.js").Span, width: number, gutter: number}} drawing
+ * @param {{span: import("./timeline-scale.js").Span, width: number, layout: Layout}} drawing
  * @param {number} seconds
  */
-export function xOf({ span: { from, to }, width, gutter }, seconds) {
+export function xOf({ span: { from, to }, width, layout: { gutter } }, seconds) {
     return gutter + (seconds - from) / (to - from) * Math.max(width - gutter - 8, 1);
 }
 
@@ -42,13 +64,13 @@ const signs = {};
 
 /** @param {Drawing} drawing */
 export function drawTimeline(drawing) {
-    const { context, width, height, timeline, top, gutter } = drawing;
+    const { context, width, height, timeline, top, layout: { gutter, rowHeight } } = drawing;
     context.clearRect(0, 0, width, height);
     context.font = "12px ui-sans-serif, system-ui, sans-serif";
     context.textBaseline = "middle";
     const first = Math.max(0, Math.floor(top / rowHeight));
     const last = Math.min(timeline.rows.length, first + Math.ceil(height / rowHeight) + 1);
-    for (let row = first; row < last; row += 1) drawRow(drawing, row);
+    for (let row = first; row < last; row += 1) drawStripe(drawing, row);
     const marks = ticks(drawing.span, width - gutter - 8);
     drawLines(drawing, marks);
     context.save();
@@ -57,6 +79,8 @@ export function drawTimeline(drawing) {
     context.clip();
     for (let row = first; row < last; row += 1) drawBars(drawing, row);
     context.restore();
+    // After the lines of the axis, which cross the names on a narrow screen.
+    for (let row = first; row < last; row += 1) drawName(drawing, row);
     drawChosen(drawing);
     drawAxis(drawing, marks);
 }
@@ -65,7 +89,7 @@ export function drawTimeline(drawing) {
  * @param {Drawing} drawing
  * @param {number} row
  */
-function yOf({ top }, row) {
+function yOf({ top, layout: { rowHeight } }, row) {
     return axisHeight + row * rowHeight - top;
 }
 
@@ -73,24 +97,48 @@ function yOf({ top }, row) {
  * @param {Drawing} drawing
  * @param {number} row
  */
-function drawRow(drawing, row) {
-    const { context, color, width, gutter, timeline } = drawing;
-    const y = yOf(drawing, row);
-    if (row % 2 === 0) {
-        context.fillStyle = color("--fold");
-        context.fillRect(0, y, width, rowHeight);
-    }
+function drawStripe(drawing, row) {
+    if (row % 2 !== 0) return;
+    const { context, color, width, layout: { rowHeight } } = drawing;
+    context.fillStyle = color("--fold");
+    context.fillRect(0, yOf(drawing, row), width, rowHeight);
+}
+
+/**
+ * The name of a row: in the gutter, or above the bars.
+ * @param {Drawing} drawing
+ * @param {number} row
+ */
+function drawName(drawing, row) {
+    const { context, color, width, timeline, layout: { isNarrow, gutter, nameMiddle } } = drawing;
     const { worker, slot } = timeline.rows[row];
     const number = worker === "" ? "" : `#${slot}`;
     const numberWidth = context.measureText(number).width;
+    const end = (isNarrow ? width : gutter) - 8 - numberWidth;
+    const name = shortened(context, worker === "" ? "external" : worker, end - 10);
+    const y = yOf(drawing, row) + nameMiddle;
     context.fillStyle = color("--ink");
-    context.fillText(number, gutter - 8 - numberWidth, y + rowHeight / 2);
-    context.save();
-    context.beginPath();
-    context.rect(0, y, gutter - 12 - numberWidth, rowHeight);
-    context.clip();
-    context.fillText(worker === "" ? "external" : worker, 6, y + rowHeight / 2);
-    context.restore();
+    context.fillText(name, 6, y);
+    context.fillText(number, isNarrow ? 10 + context.measureText(name).width : end, y);
+}
+
+/**
+ * A name that fits. It is cut in the middle, because names of workers often differ at their end.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} name
+ * @param {number} width
+ */
+function shortened(context, name, width) {
+    const letters = [...name];
+    let [text, left] = [name, letters.length];
+    let length = context.measureText(text).width;
+    while (length > width && left > 2) {
+        left = Math.max(2, Math.min(left - 1, Math.floor(left * width / length)));
+        const start = Math.ceil(left / 2);
+        text = `${letters.slice(0, start).join("")}…${letters.slice(start - left).join("")}`;
+        length = context.measureText(text).width;
+    }
+    return text;
 }
 
 /**
@@ -98,8 +146,8 @@ function drawRow(drawing, row) {
  * @param {number} row
  */
 function drawBars(drawing, row) {
-    const { context, color, span, width: whole, gutter, timeline } = drawing;
-    const top = yOf(drawing, row) + (rowHeight - barHeight) / 2;
+    const { context, color, span, width: whole, timeline, layout: { gutter, barTop } } = drawing;
+    const top = yOf(drawing, row) + barTop;
     for (const bar of timeline.rows[row].bars) {
         if (bar.to < span.from || bar.from > span.to) continue;
         const left = Math.max(xOf(drawing, bar.from), gutter - 2);
@@ -145,14 +193,14 @@ function drawText({ context, color }, bar, left, top, width) {
 
 /** @param {Drawing} drawing */
 function drawChosen(drawing) {
-    const { context, color, chosen, timeline, gutter } = drawing;
+    const { context, color, chosen, timeline, layout: { gutter, barTop } } = drawing;
     const bar = chosen && timeline.rows[chosen.row]?.bars[chosen.bar];
     if (!chosen || !bar) return;
     const left = Math.max(xOf(drawing, bar.from), gutter);
     const width = Math.max(xOf(drawing, bar.to) - left, 3);
     context.strokeStyle = color("--ink");
     context.lineWidth = 2;
-    context.strokeRect(left - 2, yOf(drawing, chosen.row) + 1, width + 4, rowHeight - 2);
+    context.strokeRect(left - 2, yOf(drawing, chosen.row) + barTop - 3, width + 4, barHeight + 6);
 }
 
 /**
@@ -191,7 +239,7 @@ function drawAxis(drawing, marks) {
         context.moveTo(x, axisHeight - 6);
         context.lineTo(x, axisHeight);
         const wide = context.measureText(text).width;
-        context.fillText(text, Math.min(x - wide / 2, width - wide - 2), 10);
+        context.fillText(text, Math.max(2, Math.min(x - wide / 2, width - wide - 2)), 10);
     }
     context.moveTo(0, axisHeight - 0.5);
     context.lineTo(width, axisHeight - 0.5);
@@ -209,7 +257,8 @@ export function rowName({ worker, slot }) {
 /**
  * The height of all rows, in pixels.
  * @param {number} rows
+ * @param {Layout} layout
  */
-export function heightOf(rows) {
+export function heightOf(rows, { rowHeight }) {
     return axisHeight + rows * rowHeight;
 }

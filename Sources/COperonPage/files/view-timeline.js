@@ -6,7 +6,7 @@ import { GraphFrame } from "./graph-frame.js";
 import { useResource } from "./resource.js";
 import { address, go, operationLink } from "./routes.js";
 import { TimelineCanvas } from "./timeline-canvas.js";
-import { heightOf, rowName } from "./timeline-drawing.js";
+import { heightOf, layoutOf, rowName } from "./timeline-drawing.js";
 import { Missing, OperationLink, Section, State, table } from "./ui.js";
 import { h, useEffect, useRef, useState } from "./preact.js";
 
@@ -87,6 +87,7 @@ function Plot({ timeline, seen, id, onSpan }) {
     const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
     const plot = useRef(/** @type {TimelineCanvas | null} */ (null));
     const [hint, setHint] = useState(/** @type {Pointed | undefined} */ (undefined));
+    const [layout, setLayout] = useState(layoutOf(window.innerWidth));
     const reports = useRef({ onSpan });
     reports.current.onSpan = onSpan;
     useEffect(() => {
@@ -107,12 +108,13 @@ function Plot({ timeline, seen, id, onSpan }) {
                     const bar = own.barAt(place);
                     if (bar) go(operationLink(operationOf(id, bar)));
                 },
+                onLayout: setLayout,
             });
         plot.current = own;
         return () => own.end();
     }, [id]);
     useEffect(() => plot.current?.show(timeline, seen), [timeline, seen.from, seen.to]);
-    const height = heightOf(timeline.rows.length);
+    const height = heightOf(timeline.rows.length, layout);
     return h("div", null,
         h("div", { class: "tools-line" },
             h("span", { class: "soft", id: "timeline-span" },
@@ -129,7 +131,9 @@ function Plot({ timeline, seen, id, onSpan }) {
                 }),
                 h("div", { class: "timeline-rest",
                     style: { height: `calc(${height}px - min(60vh, ${height}px))` } })),
-            hint ? h(Hint, { ...hint, start: timeline.startedAt }) : null),
+            hint ? h(Hint, {
+                ...hint, start: timeline.startedAt, isNarrow: layout.isNarrow,
+            }) : null),
         h("p", { class: "soft", id: "timeline-help" },
             "Drag to move, Ctrl and the wheel to zoom. Keys: + − 0 zoom, ← → move, "
             + "↑ ↓ choose an attempt, Enter opens it. The table below has the longest attempts."),
@@ -172,18 +176,18 @@ function barText(bar, row) {
 
 /**
  * What is shown beside the pointer.
- * @param {Pointed & {start: string}} props
+ * @param {Pointed & {start: string, isNarrow: boolean}} props
  */
-function Hint({ bar, row, x, y, start }) {
+function Hint({ bar, row, x, y, start, isNarrow }) {
     const moment = (/** @type {number} */ seconds) => {
         const time = new Date(Date.parse(start) + seconds * 1000);
         return `${clock(seconds)} (${time.toTimeString().slice(0, 8)})`;
     };
     return h("div", {
         class: "timeline-hint", id: "timeline-tip", "aria-hidden": "true",
-        // On the side where there is room.
+        // On the side where there is room. A narrow screen may have room on neither side.
         style: x > 420 ? { right: `calc(100% - ${x - 8}px)`, top: `${y + 14}px` }
-            : { left: `${x + 8}px`, top: `${y + 14}px` },
+            : { left: isNarrow ? "0" : `${x + 8}px`, top: `${y + 14}px` },
     },
     h("b", null, h("bdi", null, bar.count > 1 ? plural(bar.count, "attempt") : bar.name)),
     bar.count > 1

@@ -2,7 +2,7 @@
 
 import { askFire, askSuspendTrigger, resumeTrigger } from "./actions-queues.js";
 import { Actions, Button, Filters, TextFilter } from "./controls.js";
-import { localTime, short } from "./format.js";
+import { localTime, short, zonedTime } from "./format.js";
 import { useResource } from "./resource.js";
 import { address, link } from "./routes.js";
 import { Facts, Heading, Missing, Section, State, table, Time, suspensionText } from "./ui.js";
@@ -41,6 +41,14 @@ function FiringState({ firing }) {
     const isOutcome = firing.status === "ended" && firing.outcome !== undefined;
     return h("span", null,
         isOutcome ? h(State, { state: firing.outcome ?? "" }) : firing.status + merged, graph);
+}
+
+/**
+ * The identity of a firing: of a tick, its time.
+ * @param {{firing: Api.Firing}} props
+ */
+function Identity({ firing: { identity, plannedAt } }) {
+    return identity === plannedAt ? h(Time, { at: identity }) : h("bdi", null, identity);
 }
 
 /** @param {{trigger: Api.Trigger}} props */
@@ -141,7 +149,8 @@ function Next({ parts }) {
         table({ id: "ticks", caption: "Next ticks", items: value.ticks, keyOf: ({ at }) => at,
             empty: "", columns: [
                 { title: "Your time", cell: ({ at }) => h(Time, { at }) },
-                { title: "Time of the trigger", cell: ({ local }) => local },
+                { title: "Time of the trigger", cell: ({ local }) => (
+                    h("time", { datetime: local, title: local }, zonedTime(local))) },
             ] }));
 }
 
@@ -151,7 +160,7 @@ const firingColumns = [
     { title: "Status", cell: (firing) => h(FiringState, { firing }) },
     { title: "Occurred", cell: ({ occurredAt }) => h(Time, { at: occurredAt }) },
     { title: "Count", isNumber: true, cell: ({ count }) => String(count) },
-    { title: "Identity", isWide: true, cell: ({ identity }) => h("bdi", null, identity) },
+    { title: "Identity", isWide: true, cell: (firing) => h(Identity, { firing }) },
     { title: "Reason", isWide: true, cell: ({ reason }) => reason },
 ];
 
