@@ -34,6 +34,9 @@ def main():
     parser = argparse.ArgumentParser(prog="check-page")
     parser.add_argument("--screenshots", type=pathlib.Path, metavar="DIR",
                         help="save every view there, light and dark")
+    parser.add_argument("--limits", action="store_true",
+                        help="fail if views of a graph of 100,000 operations take too long; for "
+                             "release builds")
     parser.add_argument("tests", nargs="*", metavar="TEST",
                         help="only the tests whose names contain one of these texts")
     arguments = parser.parse_args()
@@ -43,6 +46,7 @@ def main():
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
     World.screenshots = arguments.screenshots
+    World.limits = arguments.limits
     World.axe = pathlib.Path(os.environ["OPERON_PAGE_AXE"]).read_text(encoding="utf-8")
     scratch = os.environ["OPERON_PAGE_SCRATCH"]
     World.cluster = Cluster(scratch, os.environ["OPERON_BIN"], os.environ["OPERON_PAGE_BROKER"],

@@ -90,12 +90,12 @@ class Api:
             return value if value.get("outcome", value["state"]) == state else None
         return wait_for(f"{graph}/{operation} is {state}", look)
 
-    def wait_status(self, graph, status):
+    def wait_status(self, graph, status, seconds=PATIENCE):
         """Waits until a graph has a status."""
         def look():
             value = self.graph(graph)
             return value if value["status"] == status else None
-        return wait_for(f"graph {graph} is {status}", look)
+        return wait_for(f"graph {graph} is {status}", look, seconds)
 
     def queue(self, name):
         """A queue."""

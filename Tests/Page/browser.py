@@ -13,6 +13,7 @@ from selenium.webdriver.support.ui import Select
 
 from .api import PATIENCE, wait_for
 from .cluster import TOKENS
+from .memory import renderers
 
 # Runs in each document before its own scripts: what must never happen is noted.
 WATCH = """
@@ -266,6 +267,14 @@ class Browser:
         self.command("HeapProfiler.collectGarbage")
         usage = self.command("Runtime.getHeapUsage")
         return usage["usedSize"] / 2 ** 20
+
+    def memory(self):
+        """The resident memory of the tab in MB.
+
+        The tab has a process of its own. It is the largest of those that render pages: the others
+        are a spare one, and those of documents that the browser keeps for its Back button.
+        """
+        return max(renderers(self.driver.service.process.pid))
 
     def save(self, path):
         """Saves a picture of the whole page."""

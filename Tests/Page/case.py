@@ -11,6 +11,7 @@ class World:
     browser = None
     axe = None
     screenshots = None
+    limits = False
 
 
 class PageCase(unittest.TestCase):
