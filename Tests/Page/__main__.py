@@ -11,6 +11,7 @@ import unittest
 from .browser import Browser
 from .case import World
 from .cluster import Cluster
+from .soak import KEEP, LEAST_MINUTES, soak
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
@@ -37,9 +38,14 @@ def main():
     parser.add_argument("--limits", action="store_true",
                         help="fail if views of a graph of 100,000 operations take too long; for "
                              "release builds")
+    parser.add_argument("--soak", type=int, metavar="MINUTES",
+                        help="run no test: keep pages open for so many minutes while graphs come "
+                             "and go, and fail if what they take grows")
     parser.add_argument("tests", nargs="*", metavar="TEST",
                         help="only the tests whose names contain one of these texts")
     arguments = parser.parse_args()
+    if arguments.soak is not None and arguments.soak < LEAST_MINUTES:
+        parser.error(f"--soak takes at least {LEAST_MINUTES} minutes")
     # A signal must not leave a coordinator or a browser behind. A test takes any other exception,
     # SystemExit too, for a failure of its own, and the run would go on.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -50,13 +56,16 @@ def main():
     World.axe = pathlib.Path(os.environ["OPERON_PAGE_AXE"]).read_text(encoding="utf-8")
     scratch = os.environ["OPERON_PAGE_SCRATCH"]
     World.cluster = Cluster(scratch, os.environ["OPERON_BIN"], os.environ["OPERON_PAGE_BROKER"],
-                            os.environ["OPERON_PAGE_WORKERS_BROKER"])
+                            os.environ["OPERON_PAGE_WORKERS_BROKER"],
+                            keep=KEEP if arguments.soak else None)
     try:
         World.cluster.start_coordinator()
         World.cluster.start_worker("worker-a", "--slots", "4", "--label", "region=eu",
                                    "--resources", "licences=3")
         World.cluster.start_worker("worker-b", "--slots", "4")
         World.browser = Browser(World.cluster.url, scratch)
+        if arguments.soak:
+            return soak(arguments.soak)
         loader = unittest.TestLoader()
         loader.testNamePatterns = [f"*{text}*" for text in arguments.tests] or None
         suite = loader.loadTestsFromNames([f"Page.test_{name}" for name in MODULES])

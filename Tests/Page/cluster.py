@@ -24,11 +24,12 @@ def free_port():
 class Cluster:
     """A coordinator at a fixed address, and workers by name."""
 
-    def __init__(self, scratch, programs, broker, workers_broker):
+    def __init__(self, scratch, programs, broker, workers_broker, keep=None):
         self.scratch = pathlib.Path(scratch)
         self.programs = pathlib.Path(programs)
         self.broker = broker
         self.workers_broker = workers_broker
+        self.keep = ["--keep", keep] if keep else []
         self.url = f"http://127.0.0.1:{free_port()}"
         self.coordinator = None
         self.workers = {}
@@ -58,7 +59,7 @@ class Cluster:
         self.coordinator = self.start(
             "coordinator", "operon", "coordinator", "--broker", self.broker,
             "--store", str(self.store),
-            "--listen", self.url.removeprefix("http://"), "--tokens", str(self.tokens))
+            "--listen", self.url.removeprefix("http://"), "--tokens", str(self.tokens), *self.keep)
         wait_for("the coordinator is ready", self.is_ready)
 
     def is_ready(self):
