@@ -115,7 +115,45 @@ import COperonYAML
             )
         }
         let mark = unsafe Position(parser.pointee.problem_mark)
-        return .problem(GraphFileError.Problem(.syntax, at: mark, "", "not YAML: \(message)"))
+        let text = sentence(problem: problem, context: context, at: mark) ?? message
+        return .problem(GraphFileError.Problem(.syntax, at: mark, "", "not YAML: \(text)"))
+    }
+
+    /// A sentence for the mistakes that people make most; `nil`: the parser's own.
+    private func sentence(problem: String, context: String?, at mark: Position) -> String? {
+        let byte = byte(at: mark)
+        if problem.contains("cannot start any token") {
+            switch byte {
+            case UInt8(ascii: "\t"): return "a tab stands where only spaces may: indent with spaces"
+            case UInt8(ascii: "@"), UInt8(ascii: "`"), UInt8(ascii: "%"):
+                let character = Character(Unicode.Scalar(byte))
+                return "a text that begins with “\(character)” must be in quotes"
+            default: return nil
+            }
+        }
+        switch context {
+        case "while scanning an alias" where byte == UInt8(ascii: "]"):
+            return "a name with brackets must be in quotes within a list, as in [\"fetch[*]\"]"
+        case "while scanning an alias": return "a text that begins with “*” must be in quotes"
+        case "while scanning an anchor": return "a text that begins with “&” must be in quotes"
+        default: return nil
+        }
+    }
+
+    /// The first byte of the character at this place; 0: there is none.
+    private func byte(at place: Position) -> UInt8 {
+        var position = Position(line: 1, column: 1)
+        for index in unsafe 0..<input.count {
+            let byte = unsafe input[index]
+            if byte & 0xC0 != 0x80, position == place { return byte }
+            if byte == Byte.newline {
+                position.line += 1
+                position.column = 1
+            } else if byte & 0xC0 != 0x80 {
+                position.column += 1
+            }
+        }
+        return 0
     }
 
     private func hexadecimal(_ offset: Int) -> String {

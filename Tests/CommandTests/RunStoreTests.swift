@@ -144,6 +144,23 @@ import Testing
         }
     }
 
+    @Test func `logs of a resumed run stand beside those of the earlier one`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                "operations: { a: { run: 'date +%N; test -e mended' } }"
+            )
+            let run = ["run", "--local", file, "--store", "run.db", "--logs", "logs"]
+            #expect(try await workspace.operon(run).end == .exit(1))
+            let first = try workspace.read("logs/0-a.1.log")
+            _ = try workspace.write("mended", "")
+            #expect(try await workspace.operon(run + ["--resume"]).end == .exit(0))
+            #expect(try workspace.read("logs/0-a.1.log") == first)
+            let second = try workspace.read("logs/0-a.2.log")
+            #expect(!second.isEmpty && second != first)
+        }
+    }
+
     @Test func `resume without a store is a wrong call`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")

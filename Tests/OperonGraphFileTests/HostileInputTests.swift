@@ -138,6 +138,37 @@ import Testing
         #expect(error?.description == "g.yaml:2:13: not YAML in UTF-8: \(why)")
     }
 
+    @Test(
+        arguments: [
+            (
+                "operations:\n\té: { run: x }\n", "2:1",
+                "a tab stands where only spaces may: indent with spaces"
+            ),
+            (
+                "operations:\n  é: { run: @x }\n", "2:13",
+                "a text that begins with “@” must be in quotes"
+            ),
+            (
+                "operations:\n  é: { run: x, files: *.png }\n", "2:24",
+                "a text that begins with “*” must be in quotes"
+            ),
+            (
+                "operations:\n  é: { run: & }\n", "2:14",
+                "a text that begins with “&” must be in quotes"
+            ),
+            (
+                "operations:\n  é: { run: x, dependencies: [é[*]] }\n", "2:34",
+                "a name with brackets must be in quotes within a list, as in [\"fetch[*]\"]"
+            ),
+        ]
+    )
+    func `common mistakes in YAML are said in words`(text: String, place: String, why: String) {
+        let error = #expect(throws: GraphFileError.self) {
+            try GraphFile.read(bytes: Array(text.utf8), file: "g.yaml")
+        }
+        #expect(error?.description == "g.yaml:\(place): not YAML: \(why)")
+    }
+
     @Test func `limits without a bound do not overflow`() {
         var limits = Limits()
         limits.operationsPerGraph = .max

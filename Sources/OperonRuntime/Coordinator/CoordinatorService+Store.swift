@@ -1,5 +1,5 @@
 import Logging
-import OperonCore
+package import OperonCore
 package import OperonModel
 package import OperonPorts
 import OperonWire
@@ -21,6 +21,21 @@ extension CoordinatorService {
             guard catalog.contains(graph) else { return [] }
             let operations = catalog[graph].operations
             return (min(first, operations.count)..<operations.count).map { operations[$0] }
+        }
+
+        /// How many attempts operations of a graph had, without those that had none.
+        package func attemptCounts(
+            of graph: GraphID,
+            _ scheduler: Scheduler
+        ) -> [OperationID: Int] {
+            guard catalog.contains(graph) else { return [:] }
+            var counts: [OperationID: Int] = [:]
+            for index in 0..<UInt32(catalog[graph].operations.count) {
+                let id = OperationID(graph: graph, index: index)
+                let count = scheduler.attemptCount(of: id)
+                if count > 0 { counts[id] = count }
+            }
+            return counts
         }
     }
 

@@ -28,14 +28,22 @@ package enum OwnProcess {
     package static var workerName: String { "\(hostName)-\(id)" }
 
     /// Gives way to every other process of the machine: for a program that only shows what others
-    /// do. It cannot be taken back. If the system refuses, everything stays as it is.
+    /// do. It cannot be taken back. If the system refuses, everything stays as it is. A thread that
+    /// is being started by another one at this moment may be missed.
     package static func giveWay() {
         let lowest: Int32 = 19
+        let kind = __priority_which_t(PRIO_PROCESS.rawValue)
         // On Linux each thread has a priority of its own, which the threads that it starts inherit.
-        for thread in Machine.numbers(of: "", in: "/proc/self/task") {
-            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(thread), lowest)
+        // One that has not given way yet may start another one meanwhile.
+        for _ in 0..<passesMax {
+            let threads = Machine.numbers(of: "", in: "/proc/self/task")
+            let others = threads.filter { getpriority(kind, id_t($0)) != lowest }
+            if others.isEmpty { return }
+            for thread in others { _ = setpriority(kind, id_t(thread), lowest) }
         }
     }
+
+    private static let passesMax = 10
 
     /// The user whose rights this process has: the name, or the number if the system knows no name.
     /// May block, because the system may ask another machine.

@@ -31,6 +31,9 @@ struct Map: AsyncParsableCommand {
 
             The output of each operation is printed when it has ended, as if it had run alone.
 
+            The commands run in this process, unless --broker, --broker-file or --coordinator is \
+            given. The variables OPERON_BROKER and OPERON_COORDINATOR do not change that.
+
             Exit codes: 0 all succeeded; 1 to 100 so many operations failed; 101 more than 100 \
             failed; 255 another error; 130, 143 ended by SIGINT, SIGTERM.
             """

@@ -73,6 +73,11 @@ struct LogWriter: Sendable {
         state = NIOLockedValueBox(State())
     }
 
+    /// Attempts of a run that goes on count on from those of its earlier runs, whose files stay.
+    func resume(after attempts: [OperationID: Int]) {
+        files.withLockedValue { $0.earlier = attempts }
+    }
+
     func note(_ notices: [Scheduler.Notice]) {
         for notice in notices {
             switch notice {
@@ -154,7 +159,9 @@ private struct LogFiles {
     let folder: LogFolder
     let path: String
     let graph: GrowingGraph
-    /// The attempts of each operation, in order. Never iterated.
+    /// How many attempts earlier runs of the graph made, where they made any. Only looked up.
+    var earlier: [OperationID: Int] = [:]
+    /// The attempts of each operation in this run, in order. Never iterated.
     private var attempts: [OperationID: [AttemptID]] = [:]
     /// The file sizes of running attempts, in bytes. Never iterated.
     private var sizes: [AttemptID: Int] = [:]
@@ -203,7 +210,8 @@ private struct LogFiles {
         guard let place = attempts[operation]?.firstIndex(of: attempt) else { return nil }
         // Two operation names may give the same file name; the index keeps the files apart.
         let name = LogWriter.fileName(graph.name(of: operation.index))
-        return "\(operation.index)-\(name).\(place + 1).log"
+        let number = earlier[operation, default: 0] + place + 1
+        return "\(operation.index)-\(name).\(number).log"
     }
 
     private mutating func append(_ chunk: LogChunk) {

@@ -226,6 +226,7 @@ struct RunSession {
         )
         growing.id = id
         guard isThere else { return }
+        logWriter?.resume(after: restored.attemptCounts(of: id, scheduler))
         let first = graph.description.operations.count
         let operations = restored.operations(of: id, from: first)
         guard !operations.isEmpty else { return }
