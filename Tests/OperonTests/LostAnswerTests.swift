@@ -56,11 +56,16 @@ import Testing
             await remote.tap.waitForCalls("submit", 1)
             let second = OperationHandle(Nothing())
             let adding = Task { try await remote.queue.addOperation(second) }
+            while second.queue == nil { await Task.yield() }
+            let (begun, begin) = AsyncStream<Void>.makeStream()
             let waiting = Task {
-                while second.queue == nil { await Task.yield() }
+                begin.finish()
                 return try await second.finalOutcome()
             }
-            while second.queue == nil { await Task.yield() }
+            for await _ in begun {}
+            // It waits by now: an operation that the end of the cluster takes out of the line would
+            // be waited for until it is added again.
+            for _ in 0..<100 { await Task.yield() }
             await remote.cluster.close(within: .zero)
             for end in [await adding.result.map { _ in }, await waiting.result.map { _ in }] {
                 #expect(throws: OperonError.self) { try end.get() }
