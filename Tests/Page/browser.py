@@ -208,9 +208,15 @@ class Browser:
         self.act(selector, lambda element: Select(element).select_by_value(value))
 
     def press(self, *keys):
-        """Presses keys where the focus is."""
+        """Presses keys where the focus is, also if what has it is just drawn anew."""
+        def press(key):
+            try:
+                self.driver.switch_to.active_element.send_keys(key)
+            except (ElementNotInteractableException, StaleElementReferenceException):
+                return False
+            return True
         for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
+            self.wait("what has the focus takes a key", lambda key=key: press(key))
 
     def answer(self, dialog, **fields):
         """Answers an open question: fills its fields, and sends it."""
