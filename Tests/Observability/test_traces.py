@@ -138,7 +138,7 @@ class TraceTests(unittest.TestCase):
         ended = self.run_graph("""
 name: broken
 operations:
-  bad: { run: 'exit 3', retry: { limit: 1, delay: 300ms } }
+  bad: { run: 'exit 3', retry: { limit: 1, delay: 300ms, jitter: 0 } }
   after: { run: 'true', dependencies: [bad] }
 """)
         self.assertEqual(ended.returncode, 1)
@@ -155,7 +155,7 @@ operations:
         waits = sorted((span.end - span.start for span in self.collector.spans()
                         if span.name == "wait"))
         self.assertEqual(len(waits), 2)
-        self.assertGreaterEqual(waits[1], 290_000_000)
+        self.assertGreaterEqual(waits[1], 300_000_000)
 
     # A collector in trouble
 
