@@ -78,17 +78,27 @@ struct GraphFileArguments: ParsableArguments {
             // The whole file is checked, even if only a part of it is needed.
             var compiled = try CompiledGraph.compile(read.graph)
             var graph = read.graph
+            let all = graph.operations
             if !targets.isEmpty {
                 graph = try Self.part(of: read.graph, needed: targets)
                 compiled = try CompiledGraph.compile(graph)
             }
             compiled.failFast = failFast
-            return LoadedGraph(description: graph, compiled: compiled)
+            return LoadedGraph(
+                description: graph,
+                compiled: compiled,
+                omitted: Set(all.lazy.map(\.name)).subtracting(graph.operations.lazy.map(\.name))
+            )
         } catch .unknownOperation(let name, let namedBy) where namedBy == Self.commandLine {
-            throw Failure(ExitStatus.noSuchObject, "\(file): there is no operation “\(name)”")
+            throw missing(name)
         } catch {
             throw Failure(read.located(error))
         }
+    }
+
+    /// What the file does not have, although the command line names it.
+    func missing(_ operation: String) -> Failure {
+        Failure(ExitStatus.noSuchObject, "\(file): there is no operation “\(operation)”")
     }
 
     private static let commandLine = "the command line"
@@ -126,4 +136,13 @@ struct GraphFileArguments: ParsableArguments {
 struct LoadedGraph: Sendable {
     let description: GraphDescription
     let compiled: CompiledGraph
+    /// The operations of the file that are not in the graph, because only others are to run.
+    var omitted: Set<String> = []
+
+    /// The decisions on this graph, for people. What is omitted has not been removed.
+    func view(of continuation: Continuation) -> ContinuationView {
+        var view = continuation.view(of: description)
+        view.removed.removeAll { omitted.contains($0) }
+        return view
+    }
 }

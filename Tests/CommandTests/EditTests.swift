@@ -95,6 +95,68 @@ import Testing
         }
     }
 
+    @Test func `a stored run does again what it is asked for, and what follows`() async throws {
+        try await Workspace.run { workspace in
+            #expect(try await run(workspace, Self.mended).end == .exit(0))
+            let plan = try await run(workspace, Self.mended, "--from", "b", "--dry-run")
+            #expect(
+                plan.output == """
+                    a: stays
+                    b: runs, as asked for
+                    c: runs, because “b” runs
+                    side: stays
+
+                    """
+            )
+            let again = try await run(workspace, Self.mended, "--from", "b")
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(
+                again.errors.hasPrefix(
+                    """
+                    2 operations stay, 2 run.
+                      asked for: b
+                      after others that run: c
+
+                    """
+                ),
+                "\(again.errors)"
+            )
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "b", "c", "c", "side"])
+            // Asked for once: the next continuation has nothing to do.
+            #expect(try await run(workspace, Self.mended).end == .exit(0))
+            #expect(workspace.lines(of: "ran").count == 6)
+
+            let unknown = try await run(workspace, Self.mended, "--from", "nosuch")
+            #expect(unknown.end == .exit(6))
+            #expect(unknown.errors.contains("there is no operation “nosuch”"))
+        }
+    }
+
+    @Test func `a run that continues with targets forgets nothing else`() async throws {
+        try await Workspace.run { workspace in
+            #expect(try await run(workspace, Self.mended).end == .exit(0))
+            let plan = try await run(workspace, Self.mended, "b", "--dry-run")
+            #expect(plan.output == "a: stays\nb: stays\n")
+            let part = try await run(workspace, Self.mended, "b", "--from", "b")
+            #expect(part.end == .exit(0), "\(part.errors)")
+            #expect(
+                part.errors.hasPrefix("1 operation stays, 1 runs.\n  asked for: b\n"),
+                "\(part.errors)"
+            )
+            // What the part left out has succeeded, but after an earlier end of `b`.
+            let whole = try await run(workspace, Self.mended, "--dry-run")
+            #expect(
+                whole.output == """
+                    a: stays
+                    b: stays
+                    c: runs, because “b” runs
+                    side: stays
+
+                    """
+            )
+        }
+    }
+
     @Test func `the plan of a run that goes on is what it does`() async throws {
         try await Workspace.run { workspace in
             let file = Self.graph(

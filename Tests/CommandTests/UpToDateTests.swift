@@ -43,6 +43,29 @@ import Testing
         #expect(utimensat(AT_FDCWD, path, [time, time], 0) == 0)
     }
 
+    @Test func `a dry run says what would be up to date`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            for name in ["main.c", "list.c", "main.o", "list.o", "program"] {
+                Self.touch(try workspace.write(name, name), 1_000)
+            }
+            func upToDate() async throws -> [String] {
+                let plan = try await workspace.operon(["run", "--dry-run", file])
+                #expect(plan.end == .exit(0), "\(plan.errors)")
+                let lines = plan.output.split(separator: "\n")
+                #expect(lines.count == 4)
+                return lines.filter { $0.hasSuffix(": up to date") }
+                    .compactMap { $0.split(separator: ":").first.map(String.init) }.sorted()
+            }
+            #expect(try await upToDate() == ["compile[main]", "compile[list]", "link"].sorted())
+            // The program is newer than the new source, but not than what is made of it.
+            Self.touch(workspace.path("main.c"), 2_000)
+            Self.touch(workspace.path("program"), 3_000)
+            #expect(try await upToDate() == ["compile[list]"])
+            #expect(workspace.lines(of: "ran").isEmpty)
+        }
+    }
+
     @Test(arguments: Place.allCases)
     func `a second run starts nothing, and after a change only what depends on it`(
         place: Place

@@ -39,9 +39,12 @@ extension CoordinatorService {
 
     /// Decides what to do with the store's graphs. Those that the file has replaced are cancelled
     /// first, and their operations that still run are awaited.
+    ///
+    /// - Parameter again: The names of operations that run even if they succeeded.
     package func planRun(
         _ graph: GraphDescription,
-        compiled: CompiledGraph
+        compiled: CompiledGraph,
+        again: Set<String>
     ) async throws(ClientError) -> RunPlan {
         let source = ContentHash(of: try StoredContents(graph, failFast: compiled.failFast).body)
         guard let newest = catalog.keptGraphs.last else {
@@ -58,7 +61,9 @@ extension CoordinatorService {
         // Of an edit that was interrupted.
         for other in catalog.keptGraphs.dropLast() { try await replace(other) }
         let isEdited = !catalog.isRun(newest, of: source)
-        guard isEdited || catalog.hasStale(newest, in: graph, scheduler) else {
+        let isContinued =
+            isEdited || !again.isEmpty || catalog.hasStale(newest, in: graph, scheduler)
+        guard isContinued else {
             return RunPlan(
                 graph: newest,
                 continuation: nil,
@@ -73,6 +78,7 @@ extension CoordinatorService {
         let continuation = catalog.continuation(
             of: catalog.keptGraphs.reversed(),
             in: graph,
+            again: again,
             scheduler
         )
         let edited = continuation.graph(from: graph)
@@ -359,35 +365,40 @@ extension CoordinatorService.Restored {
 
     /// The graph that a run with this source has, or will have.
     ///
+    /// - Parameter again: The names of operations that run even if they succeeded.
     /// - Returns: Also whether the store has it.
     package func runGraph(
         _ graph: GraphDescription,
         failFast: Bool,
+        again: Set<String>,
         _ scheduler: Scheduler
     ) throws(ClientError) -> (id: GraphID, isThere: Bool) {
         guard let newest = catalog.keptGraphs.last else { return (catalog.next, false) }
         let source = ContentHash(of: try StoredContents(graph, failFast: failFast).body)
         // Looking names up makes tables.
         var catalog = catalog
-        if catalog.isRun(newest, of: source), !catalog.hasStale(newest, in: graph, scheduler) {
-            return (newest, true)
-        }
-        return (catalog.next, false)
+        let goesOn =
+            again.isEmpty && catalog.isRun(newest, of: source)
+            && !catalog.hasStale(newest, in: graph, scheduler)
+        return goesOn ? (newest, true) : (catalog.next, false)
     }
 
     /// What a run of this graph would do; `nil`: nothing has run yet.
+    ///
+    /// - Parameter again: The names of operations that run even if they succeeded.
     package func continuation(
         of graph: GraphDescription,
         failFast: Bool,
+        again: Set<String>,
         _ scheduler: Scheduler
     ) throws(ClientError) -> Continuation? {
         let graphs = catalog.keptGraphs.reversed()
         guard !graphs.isEmpty else { return nil }
-        let (id, isThere) = try runGraph(graph, failFast: failFast, scheduler)
+        let (id, isThere) = try runGraph(graph, failFast: failFast, again: again, scheduler)
         if isThere { return Continuation(resuming: id, of: graph, scheduler) }
         // Looking names up makes tables.
         var catalog = catalog
-        return catalog.continuation(of: Array(graphs), in: graph, scheduler)
+        return catalog.continuation(of: Array(graphs), in: graph, again: again, scheduler)
     }
 }
 

@@ -1,9 +1,9 @@
 import Glibc
 import NIOConcurrencyHelpers
-import OperonCore
+package import OperonCore
 
 /// Looks at the files that a command produces and consumes.
-enum FileLook {
+package enum FileLook {
     /// What came of a look at a file system that may not answer.
     enum Answer<Value: Sendable>: Sendable {
         case found(Value)
@@ -70,7 +70,7 @@ enum FileLook {
     /// follow them.
     ///
     /// - Parameter directory: where a relative path begins; `nil`: where this process started.
-    static func look(at paths: [String], in directory: String?) -> [ObservedFile] {
+    package static func look(at paths: [String], in directory: String?) -> [ObservedFile] {
         paths.map { ObservedFile($0, finding(whole($0, in: directory))) }
     }
 

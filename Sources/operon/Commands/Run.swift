@@ -101,6 +101,17 @@ struct Run: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            """
+            With --resume: run this operation even if it succeeded, and all that depends on it. \
+            May be repeated.
+            """,
+            valueName: "operation"
+        )
+    )
+    var from: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "Operations in one message at most: for measuring what a message costs.",
             visibility: .hidden
         )
@@ -126,6 +137,7 @@ struct Run: AsyncParsableCommand {
             throw ValidationError("--show-output and --output json cannot be combined")
         }
         if let store, store.isEmpty { throw ValidationError("the path of --store is empty") }
+        if !from.isEmpty, !resume { throw ValidationError("--from needs --resume") }
         if resume, store == nil { throw ValidationError("--resume needs --store") }
         if local, broker.isNamed {
             throw ValidationError("--local and a broker cannot be combined")
@@ -135,11 +147,13 @@ struct Run: AsyncParsableCommand {
     func run() async throws {
         let environment = Environment.current
         let graph = try graphFile.load(targets: targets, failFast: failureMode == .failFast)
+        let names = Set(graph.description.operations.lazy.map(\.name))
+        if let name = from.first(where: { !names.contains($0) }) { throw graphFile.missing(name) }
         if dryRun {
             guard resume, let store, UserFile.byteCount(of: store) != nil else {
                 return DryRun(graph: graph).print()
             }
-            return try await DryRun(graph: graph).print(resuming: store)
+            return try await DryRun(graph: graph).print(resuming: store, again: Set(from))
         }
         let url = local ? nil : try broker.url(environment: environment)
         if url != nil { try offer.checkUnused() }
@@ -158,6 +172,7 @@ struct Run: AsyncParsableCommand {
                 reportFile: report,
                 store: store,
                 resumes: resume,
+                again: Set(from),
                 folds: !elements,
                 resources: offer.amounts,
                 labels: offer.workerLabels,
@@ -180,16 +195,17 @@ struct DryRun {
         guard case .order(let order) = graph.compiled.topology.sorted() else {
             preconditionFailure("a compiled graph has no cycle")
         }
+        let forecast = FileForecast(of: graph.description, order: order, look: FileLook.look)
         for index in order {
             let operation = graph.description.operations[Int(index)]
-            printLine(
-                "\(TerminalText.line(operation.name)): \(TerminalText.line(Self.what(operation)))"
-            )
+            let isUpToDate = forecast.upToDate.contains(index)
+            let what = isUpToDate ? "up to date" : Self.what(operation)
+            printLine("\(TerminalText.line(operation.name)): \(TerminalText.line(what))")
         }
     }
 
     /// Prints what a run that continues the one in a store would do.
-    func print(resuming path: String) async throws {
+    func print(resuming path: String, again: Set<String>) async throws {
         struct Found: Error {
             let continuation: Continuation?
         }
@@ -207,6 +223,7 @@ struct DryRun {
                     continuation: try restored?.continuation(
                         of: graph.description,
                         failFast: graph.compiled.failFast,
+                        again: again,
                         scheduler
                     )
                 )
@@ -217,8 +234,8 @@ struct DryRun {
                 environment: Environment.current,
                 isTerminal: FileOutput.standardOutput.isTerminal
             )
-            let view = continuation.view(of: graph.description)
-            for line in ContinuationText(view, style).plan { printLine(line) }
+            let text = ContinuationText(graph.view(of: continuation), style)
+            for line in text.plan { printLine(line) }
         }
     }
 

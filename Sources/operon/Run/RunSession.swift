@@ -49,6 +49,8 @@ struct RunSession {
         var store: String?
         /// Whether to resume the run in the store.
         var resumes = false
+        /// Operations that run even if they succeeded, and all that depends on them.
+        var again: Set<String> = []
         /// Whether the elements of repeated operations are shown together.
         var folds = true
         /// What this process offers besides or instead of what its machine has.
@@ -174,6 +176,7 @@ struct RunSession {
                     let continuation = try restored.continuation(
                         of: graph.description,
                         failFast: graph.compiled.failFast,
+                        again: options.again,
                         scheduler
                     )
                     try RunQuestions.refuse(graph, except: continuation?.stayingIndices ?? [])
@@ -222,6 +225,7 @@ struct RunSession {
         let (id, isThere) = try restored.runGraph(
             graph.description,
             failFast: graph.compiled.failFast,
+            again: options.again,
             scheduler
         )
         growing.id = id
@@ -449,12 +453,17 @@ struct RunSession {
             )
         }
         do throws(ClientError) {
-            let plan = try await coordinator.planRun(graph.description, compiled: graph.compiled)
+            let plan = try await coordinator.planRun(
+                graph.description,
+                compiled: graph.compiled,
+                again: options.again
+            )
             if let continuation = plan.continuation {
                 growing.stay(continuation.stayingIndices)
-                let view = continuation.view(of: graph.description)
-                let lead = plan.isEdited ? "The graph has changed: " : ""
-                screen.show(ContinuationText(view, screen.style).summary(lead))
+                let isWhole = graph.omitted.isEmpty
+                let lead = plan.isEdited && isWhole ? "The graph has changed: " : ""
+                let text = ContinuationText(graph.view(of: continuation), screen.style)
+                screen.show(text.summary(lead))
             }
             let operations = try await coordinator.takeUp(
                 plan,
