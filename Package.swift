@@ -208,10 +208,15 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        .systemLibrary(
+            name: "CZlib",
+            pkgConfig: "zlib",
+            providers: [.apt(["zlib1g-dev"])]
+        ),
         .target(
             name: "OperonTracing",
             dependencies: [
-                "OperonModel", "OperonPorts", "OperonSystem", "OperonWire",
+                "CZlib", "OperonModel", "OperonPorts", "OperonSystem", "OperonWire",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -305,12 +310,6 @@ let package = Package(
         ),
 
         // The examples that are programs.
-        .systemLibrary(
-            name: "CZlib",
-            path: "Examples/mandelbrot/CZlib",
-            pkgConfig: "zlib",
-            providers: [.apt(["zlib1g-dev"])]
-        ),
         .executableTarget(
             name: "mandelbrot",
             dependencies: [

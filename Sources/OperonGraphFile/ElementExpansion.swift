@@ -151,7 +151,7 @@ private struct OutputReader {
         places.reserveCapacity(repetition.indexCount)
         for place in 0..<repetition.indexCount {
             guard let label = repetition.element(at: place)?.label else { continue }
-            guard label != GraphAssembler.eachSuffix else {
+            guard label != RepeatedNames.eachSuffix else {
                 throw problem(place, "is “*”, which stands for all elements in a dependency")
             }
             let length = template.name.utf8.count + label.utf8.count
@@ -233,7 +233,7 @@ private struct ExpandedElements: OutputElements {
         let label = Substring(operation.name.utf8.dropFirst(name.utf8.count))
         for index in operation.dependencies.indices {
             let other = operation.dependencies[index].name
-            guard let target = GraphAssembler.group(meantBy: other), siblings.contains(target)
+            guard let target = RepeatedNames.group(ofEach: other), siblings.contains(target)
             else { continue }
             operation.dependencies[index].name = target + label
         }

@@ -9,8 +9,6 @@ extension GraphAssembler {
     /// What each value that is compared with one of `exclude` counts, because a comparison takes
     /// time.
     private static let exclusionBytes = 16
-    /// How a dependency names the element that belongs to its own.
-    static let eachSuffix = "[*]"
 
     struct Group {
         /// The indices of the elements; the group itself follows them.
@@ -192,7 +190,7 @@ extension GraphAssembler {
         // With several variables, no value alone is the cause.
         let values = element.values.map(\.position)
         let place = values.count == 1 ? values[0] : position
-        guard element.label != Self.eachSuffix else {
+        guard element.label != RepeatedNames.eachSuffix else {
             return try reader.fields.log.report(
                 .invalidValue,
                 at: place,
@@ -322,7 +320,7 @@ extension GraphAssembler {
         let positions = old.indices.map { written.position(ofDependency: $0, of: index) }
         guard
             old.contains(where: {
-                groups[$0.name] != nil || Self.namesElements($0.name)
+                groups[$0.name] != nil || RepeatedNames.group(ofEach: $0.name) != nil
                     || !adding.isEmpty && $0.name.utf8.last == UInt8(ascii: "]")
             })
         else { return positions }
@@ -364,23 +362,12 @@ extension GraphAssembler {
     /// Replaces `render[*]` by the group if its elements come from an output, since nobody knows
     /// them yet.
     private func nameGroup(in dependency: inout DependencyDescription) {
-        guard let target = Self.group(meantBy: dependency.name), indices[dependency.name] == nil,
+        guard let target = RepeatedNames.group(ofEach: dependency.name),
+            indices[dependency.name] == nil,
             groups[target]?.output != nil
         else { return }
         dependency.name = target
         dependency.takesElements = true
-    }
-
-    /// Whether a name has the form `render[*]`.
-    private static func namesElements(_ name: String) -> Bool {
-        name.utf8.count >= eachSuffix.utf8.count
-            && name.utf8.suffix(eachSuffix.utf8.count).elementsEqual(eachSuffix.utf8)
-    }
-
-    /// The group in a name of the form `render[*]`; `nil`: it has another form.
-    static func group(meantBy name: String) -> String? {
-        guard namesElements(name) else { return nil }
-        return String(Substring(name.utf8.dropLast(eachSuffix.utf8.count)))
     }
 
     /// The operations that a dependency means: all elements, one of them, or the one of the name.
@@ -397,7 +384,9 @@ extension GraphAssembler {
         {
             return group.elements.map { operations[$0].name }
         }
-        guard let target = Self.group(meantBy: name), indices[name] == nil else { return [name] }
+        guard let target = RepeatedNames.group(ofEach: name), indices[name] == nil else {
+            return [name]
+        }
         guard let elements = groups[target]?.elements else {
             try reader.fields.log.report(
                 .unknownOperation,

@@ -226,7 +226,7 @@ extension GraphAssembler {
             var dependency = dependency
             if place == 0 {
                 // That on the output, which was checked.
-            } else if let target = Self.group(meantBy: dependency.name),
+            } else if let target = RepeatedNames.group(ofEach: dependency.name),
                 indices[dependency.name] == nil
             {
                 guard groups[target]?.output == repetition.output else {
@@ -419,7 +419,7 @@ extension GraphAssembler {
             let output = groups[String(name[..<bracket])]?.output
         else { return false }
         let target = String(name[..<bracket])
-        let all = target + Self.eachSuffix
+        let all = target + RepeatedNames.eachSuffix
         try reader.fields.log.report(
             .unsupported,
             at: position,

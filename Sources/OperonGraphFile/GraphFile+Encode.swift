@@ -248,7 +248,7 @@ struct GraphWriter {
 
     private mutating func write(_ dependencies: [DependencyDescription]) {
         let items = dependencies.map { dependency in
-            let elements = dependency.takesElements ? GraphAssembler.eachSuffix : ""
+            let elements = dependency.takesElements ? RepeatedNames.eachSuffix : ""
             let name = JSONText.string(dependency.name + elements)
             guard dependency.condition != .unlessFailed else { return name }
             return "{" + name + ": " + JSONText.string(dependency.condition.name) + "}"

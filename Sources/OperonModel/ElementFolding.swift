@@ -31,7 +31,7 @@ package struct ElementFolding: Sendable {
         package var index: Int { elements.upperBound }
 
         /// The name that stands for all elements.
-        package var title: String { name + "[*]" }
+        package var title: String { name + RepeatedNames.eachSuffix }
     }
 
     /// What an operation of the list was found to be, by the number of its repeated operation.

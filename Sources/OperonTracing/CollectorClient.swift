@@ -88,14 +88,24 @@ struct CollectorClient: Sendable {
         try? await client.shutdown()
     }
 
-    func body(of spans: [TraceSpan]) -> [UInt8] {
-        ExportRequest.encode(spans, resource: settings.resource, version: version)
+    /// The body of a request, made once for all attempts.
+    struct Body: Sendable {
+        fileprivate let bytes: [UInt8]
+        fileprivate let isCompressed: Bool
+    }
+
+    func body(of spans: [TraceSpan]) -> Body {
+        let bytes = ExportRequest.encode(spans, resource: settings.resource, version: version)
+        guard settings.compresses, let compressed = Gzip.compress(bytes) else {
+            return Body(bytes: bytes, isCompressed: false)
+        }
+        return Body(bytes: compressed, isCompressed: true)
     }
 
     // MARK: - Posting
 
     /// - Returns: What the collector did not take; `nil`: it took everything.
-    func post(_ body: [UInt8]) async throws(Refusal) -> ExportRequest.Rejection? {
+    func post(_ body: Body) async throws(Refusal) -> ExportRequest.Rejection? {
         let answer: (status: UInt, retryAfter: Duration?, body: [UInt8])
         do {
             // The timeout of AsyncHTTPClient ends with the head of the answer.
@@ -128,7 +138,7 @@ struct CollectorClient: Sendable {
     }
 
     private func send(
-        _ body: [UInt8]
+        _ body: Body
     ) async throws -> (status: UInt, retryAfter: Duration?, body: [UInt8]) {
         var request = HTTPClientRequest(url: settings.endpoint.text)
         request.method = .POST
@@ -137,7 +147,10 @@ struct CollectorClient: Sendable {
             request.headers.replaceOrAdd(name: name, value: value)
         }
         request.headers.replaceOrAdd(name: "Content-Type", value: "application/x-protobuf")
-        request.body = .bytes(ByteBuffer(bytes: body))
+        if body.isCompressed {
+            request.headers.replaceOrAdd(name: "Content-Encoding", value: "gzip")
+        }
+        request.body = .bytes(ByteBuffer(bytes: body.bytes))
         let response = try await client.execute(request, timeout: TimeAmount(settings.timeout))
         let seconds = response.headers.first(name: "Retry-After").flatMap { UInt16($0) }
         var answer: [UInt8] = []

@@ -21,6 +21,8 @@ package struct TracingSettings: Sendable {
     package var pause = Duration.seconds(5)
     /// How long sending one batch of spans may take, retries included.
     package var patience = Duration.seconds(30)
+    /// Whether requests are compressed with gzip.
+    package var compresses = false
     /// The most spans that wait. OpenTelemetry's default is 2,048, which the operations of a
     /// tenth of a second can exceed.
     package var queueMax = 65_536
@@ -100,11 +102,20 @@ private struct TracingVariables {
             settings.linksMax
         )
         settings.sampler = sampler()
-        if let value = exporter("COMPRESSION").value, value != "none" {
-            warn("\(exporter("COMPRESSION").name): spans are not compressed, only “none” is known")
-        }
+        settings.compresses = compresses()
         settings.resource = resource(service, facts)
         return settings
+    }
+
+    private func compresses() -> Bool {
+        let compression = exporter("COMPRESSION")
+        switch compression.value {
+        case nil, "none": return false
+        case "gzip": return true
+        case let value?:
+            warn("\(compression.name): “\(value)” is neither “gzip” nor “none”; none is used")
+            return false
+        }
     }
 
     // MARK: - Whether and where

@@ -42,6 +42,8 @@ struct OperationRequests {
         switch refusal {
         case .unknownOperation(let name, _):
             "There is no operation “\(TerminalText.line(name))” to wait for."
+                + (RepeatedNames.group(ofEach: name)
+                    .map { " To wait for all elements, name “\(TerminalText.line($0))”." } ?? "")
         case .dependencyCycle(let path):
             "This operation cannot wait for an operation that waits for it: "
                 + path.map(TerminalText.line).joined(separator: " → ")

@@ -1,5 +1,6 @@
 """A collector of OpenTelemetry, which decodes with the messages of opentelemetry-proto."""
 
+import gzip
 import http.server
 import threading
 import time
@@ -55,6 +56,8 @@ class Collector:
             def do_POST(self):
                 """The one method of OTLP over HTTP."""
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers["Content-Encoding"] == "gzip":
+                    body = gzip.decompress(body)
                 status, answer, headers = collector.take(self.path, self.headers, body)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/x-protobuf")

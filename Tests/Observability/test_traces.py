@@ -342,6 +342,20 @@ operations:
         self.assertEqual(lost[0].attributes["operon.worker"], "worker-a")
         self.assertEqual(lost[0].attributes["operon.attempt"], 1)
 
+    def test_requests_are_compressed_if_the_environment_says_so(self):
+        """gzip, as other exporters of OpenTelemetry compress."""
+        graph = "operations: { many: { forEach: 1..300, run: 'true' } }"
+        ended = self.run_graph(graph, OTEL_EXPORTER_OTLP_COMPRESSION="gzip")
+        self.assertEqual((ended.returncode, ended.stderr.count("warning")), (0, 0), ended.stderr)
+        for _, headers in self.collector.requests:
+            self.assertEqual(headers["Content-Encoding"], "gzip")
+            self.assertEqual(headers["Content-Type"], "application/x-protobuf")
+        # The group does nothing, of which a worker makes no span.
+        self.assertEqual(len({span.id for span in self.collector.spans()}), 2 + 300 * 4 + 3)
+        # The parts of so many spans have much in common.
+        sent = sum(int(headers["Content-Length"]) for _, headers in self.collector.requests)
+        self.assertLess(sent, 100 * len(self.collector.spans()))
+
     def test_headers_and_resource_are_those_of_the_environment(self):
         """The variables of OpenTelemetry, and a warning for one that cannot be used."""
         ended = self.run_graph(

@@ -131,8 +131,8 @@ import Testing
         ),
         ("OTEL_SDK_DISABLED", "yes", "“yes” is neither “true” nor “false”"),
         (
-            "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip",
-            "spans are not compressed, only “none” is known"
+            "OTEL_EXPORTER_OTLP_COMPRESSION", "zstd",
+            "“zstd” is neither “gzip” nor “none”; none is used"
         ),
     ])
     func `a wrong value gives a warning`(name: String, value: String, warning: String) {

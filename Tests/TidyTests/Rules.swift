@@ -57,7 +57,7 @@ enum Rules {
             "OperonMetrics": ["CoreMetrics", "NIOConcurrencyHelpers"],
             // It writes Protocol Buffers with the writer that the wire has.
             "OperonTracing": ports.union(nio).union([
-                "AsyncHTTPClient", "DequeModule", "NIOHTTP1", "OperonWire",
+                "AsyncHTTPClient", "CZlib", "DequeModule", "NIOHTTP1", "OperonWire",
             ]),
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             // It speaks the wire as others would.
