@@ -153,6 +153,8 @@ extension Worker {
         case .refused(.newIncarnation):
             logger.warning("a newer connection speaks for this worker")
         case .refused(.nameTaken): logger.warning("another worker has this name")
+        case .refused(.tooManyWorkers):
+            logger.warning("the coordinator takes no further worker at present")
         case .draining(let returned, let running):
             logger.info(
                 "draining",

@@ -12,6 +12,12 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case neverRepeats
     /// Moves a lost attempt to another worker under its old number.
     case reusesAttempts
+    /// Accepts what a worker says of an attempt that belongs to another one.
+    case believesStrangers
+    /// Adds operations for an attempt that belongs to another worker.
+    case addsForStrangers
+    /// Sends outputs to a worker that has no attempt that needs them.
+    case servesStrangers
     /// Accepts a result of an attempt that no longer belongs to the sender.
     case acceptsStaleResults
     /// Sends an attempt again although it was recalled.

@@ -104,6 +104,7 @@ extension Scheduler {
             let place = graphs[attempt: held.operation]
             return place == AttemptTable.none ? nil : place
         }
+        if configuration.violation == .believesStrangers { return attemptPlace(of: held) }
         return attemptPlace(of: held, ownedBy: worker)
     }
 

@@ -32,11 +32,15 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         for request in requests {
+            let place =
+                configuration.violation == .servesStrangers
+                ? attemptPlace(of: request.held)
+                : attemptPlace(of: request.held, ownedBy: worker)
             effects.fetches.append(
                 FetchOrder(
                     address: workers[worker].address,
                     request: request,
-                    isOwned: attemptPlace(of: request.held, ownedBy: worker) != nil,
+                    isOwned: place != nil,
                     isRepeated: isRepeated
                 )
             )

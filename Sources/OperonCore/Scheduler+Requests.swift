@@ -19,8 +19,10 @@ extension Scheduler {
     /// Whether a request comes from the owner of an attempt that has started.
     func mayAsk(_ event: WorkerEvent, from worker: Int) -> Bool {
         if case .added = event, configuration.violation == .acceptsStaleAdditions { return true }
-        let attempt = attemptPlace(of: event.held, ownedBy: worker).flatMap { attempts[$0] }
-        return attempt?.hasStarted == true
+        let place =
+            configuration.violation == .addsForStrangers
+            ? attemptPlace(of: event.held) : attemptPlace(of: event.held, ownedBy: worker)
+        return place.flatMap { attempts[$0] }?.hasStarted == true
     }
 
     /// Answers a request that `mayAsk` accepts.

@@ -131,12 +131,29 @@ extension Scheduler {
     package func knows(_ worker: Incarnation) -> Bool { workerNumbers[worker] != nil }
 
     private func resync(_ sender: WorkerIdentity, into effects: inout Effects) {
+        tell(sender, .resync, into: &effects)
+    }
+
+    private func refuse(
+        _ sender: WorkerIdentity,
+        _ reason: RefusalReason,
+        into effects: inout Effects
+    ) {
+        tell(sender, .refused(reason), into: &effects)
+    }
+
+    /// Sends a message without a number, on the connection that the sender names.
+    private func tell(
+        _ sender: WorkerIdentity,
+        _ body: CoordinatorMessage,
+        into effects: inout Effects
+    ) {
         let address = WorkerAddress(
             incarnation: sender.incarnation,
             connection: sender.connection
         )
         effects.messages.append(
-            Message(destination: .worker(address), sequence: 0, body: .plain(.resync))
+            Message(destination: .worker(address), sequence: 0, body: .plain(body))
         )
     }
 }
@@ -220,20 +237,15 @@ extension Scheduler {
         into effects: inout Effects
     ) -> Int? {
         guard let known = workerNumbers[sender.incarnation] else {
+            // A worker of an earlier coordinator that still has attempts is known already.
+            guard workers.count(where: \.isAlive) < configuration.limits.workers else {
+                refuse(sender, .tooManyWorkers, into: &effects)
+                return nil
+            }
             return add(hello, from: sender, at: now)
         }
         guard sender.connection >= workers[known].identity.connection else {
-            let address = WorkerAddress(
-                incarnation: sender.incarnation,
-                connection: sender.connection
-            )
-            effects.messages.append(
-                Message(
-                    destination: .worker(address),
-                    sequence: 0,
-                    body: .plain(.refused(.newIncarnation))
-                )
-            )
+            refuse(sender, .newIncarnation, into: &effects)
             return nil
         }
         if sender.connection > workers[known].identity.connection { workers[known].sequence = 0 }

@@ -145,6 +145,8 @@ public struct Limits: Hashable, Sendable {
     public var yieldedOperations = 1_000
     /// Operations that a running operation waits for at once.
     public var awaitedOperations = 10_000
+    /// Workers of one coordinator at a time.
+    public var workers = 10_000
     /// Slots of one worker. A larger number is considered a typing error.
     public var slots = 4_096
     /// Events that a store keeps for listeners that reconnect: the last ones. A listener that was

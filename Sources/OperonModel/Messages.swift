@@ -347,6 +347,8 @@ package enum RefusalReason: UInt8, Hashable, Sendable {
     case newIncarnation = 0
     /// Two living workers use the same name.
     case nameTaken = 1
+    /// The coordinator has as many workers as it takes.
+    case tooManyWorkers = 2
 }
 
 /// The answer to a hello: from here on the worker belongs to this reign and epoch.

@@ -115,6 +115,7 @@ extension Simulator {
             return ledger.broken("a request was answered twice")
         }
         let held = request.held
+        if request.isHostile { return takeRefusal(answer.content, of: held) }
         if let name = request.reads {
             return take(answer.content, to: held, reading: name, index, incarnation)
         }
@@ -168,6 +169,9 @@ extension Simulator {
             resolver.keep(accepted, as: contents)
             pieces.note(group: accepted.addition.group, of: contents)
             let names = accepted.operations.map(\.name)
+            if names.contains(Self.strangeName) {
+                ledger.broken("a stranger added operations for \(accepted.held)")
+            }
             let group = accepted.addition.group
             ledger.expect(accepted.addition.graph, contents, named: names, group: group)
             return contents

@@ -54,6 +54,7 @@ extension Simulator {
         for message in messages where coordinatorIsUp {
             if dies(.betweenMessages) { return }
             ledger.record(message)
+            watchIntruder(message)
             send(message)
         }
     }

@@ -75,6 +75,7 @@ extension Simulator {
                     OutputChunk(number: request.number, content: .bytes(piece(request)))
                 }
             }
+            watchIntruder(chunks, to: address)
             let envelope = CoordinatorEnvelope(
                 reign: scheduler.reign,
                 epoch: scheduler.epoch,
@@ -88,8 +89,7 @@ extension Simulator {
 
     private func piece(_ request: OutputRequest) -> [UInt8] {
         let bytes = Self.output(of: request.operation)
-        let end = min(bytes.count, request.offset + request.length)
-        return Array(bytes[request.offset..<end])
+        return Array(bytes.dropFirst(request.offset).prefix(request.length))
     }
 
     private mutating func post(_ envelope: CoordinatorEnvelope, to address: WorkerAddress) {

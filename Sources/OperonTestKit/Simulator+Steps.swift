@@ -64,17 +64,7 @@ extension Simulator {
         case .drainAsked(let index):
             guard coordinatorIsUp, let incarnation = workers[index].incarnation else { return }
             drive(.drainRequested(incarnation))
-        case .workerWake(let index, let incarnation):
-            guard workers[index].incarnation == incarnation, let wake = workers[index].wake,
-                wake <= now
-            else { return }
-            if let frozen = workers[index].frozenUntil, frozen > now {
-                at(frozen, .workerWake(index, incarnation: incarnation))
-                return
-            }
-            workers[index].wake = nil
-            thaw(index)
-            drive(index, .timeReached)
+        case .workerWake(let index, let incarnation): wake(index, incarnation)
         case .ended(let index, let incarnation, let held): end(held, index, incarnation)
         case .asks(let index, let incarnation, let held, let waits):
             asks(held, waits: waits, index, incarnation)
@@ -98,6 +88,7 @@ extension Simulator {
         case .steer: steer()
         case .completeSome: completeSome()
         case .ghost(let index): haunt(index)
+        case .intrudes: intrude()
         case .clockSet(let step): setClock(by: step)
         case .dateLook(let look): lookAtDate(look)
         case .datesChecked: checkDates()
@@ -106,6 +97,19 @@ extension Simulator {
             drive(.addressReturned(address))
         case .heal: heal()
         }
+    }
+
+    private mutating func wake(_ index: Int, _ incarnation: Incarnation) {
+        guard workers[index].incarnation == incarnation, let wake = workers[index].wake,
+            wake <= now
+        else { return }
+        if let frozen = workers[index].frozenUntil, frozen > now {
+            at(frozen, .workerWake(index, incarnation: incarnation))
+            return
+        }
+        workers[index].wake = nil
+        thaw(index)
+        drive(index, .timeReached)
     }
 
     // MARK: The transport

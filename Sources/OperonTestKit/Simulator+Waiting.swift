@@ -10,6 +10,8 @@ struct SimulatedRequest {
     var names: [String]?
     /// Whose output it asks for; `nil`: nobody's.
     var reads: String?
+    /// It must be refused.
+    var isHostile = false
 }
 
 // Running operations that wait for others, whichever: what waits for them is refused, and they go

@@ -60,6 +60,8 @@ package struct Simulator {
     var heard: [Incarnation: SimulatedHearing] = [:]
     var brokerIsUp = true
     var workers: [SimulatedWorker] = []
+    /// `nil`: nobody is hostile.
+    var intruder: SimulatedIntruder?
     var isHealed = false
     /// When a lane may deliver next: order is kept within it.
     var laneFree: [Lane: Timestamp] = [:]
@@ -131,6 +133,8 @@ package struct Simulator {
         var pausing = SeededGenerator(seed: seed ^ 0x6e6f_7420_7965_7400)
         if pausing.next() % 3 == 0 { scenario.notYet = 0.1 + pausing.fraction() * 0.4 }
         scenario.drawDates(from: seed)
+        var hostility = SeededGenerator(seed: seed ^ 0x696e_7472_7564_6572)
+        scenario.hasIntruder = hostility.next() % 4 == 0
         if scenario.hasStore {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
             scenario.prunings = Int(pruning.next() % 4)
@@ -182,6 +186,7 @@ package struct Simulator {
         case steer
         case completeSome
         case ghost(Int)
+        case intrudes
         /// Somebody sets the coordinator's wall clock.
         case clockSet(by: Duration)
         case dateLook(Int)
@@ -307,6 +312,10 @@ extension Simulator {
         at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
         at(moment(in: &faults, from: start, seconds: 1), .submit)
         planGrowth(from: start)
+        if scenario.hasIntruder {
+            intruder = SimulatedIntruder(seed: seed ^ 0x6869_7373_6573_0000)
+            at(start + .seconds(1), .intrudes)
+        }
         plan(faults: &faults, from: start + .seconds(1))
         planJournalDeaths(from: start + .seconds(1))
         at(start + Self.faultPhase, .heal)

@@ -88,6 +88,8 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case outsideCompletedLate
         case outsideCompletedEarly
         case outsideTimedOut
+        case intruderSpoke
+        case operationAskedTooMuch
         case restoredOutside
         case queueDefinedAgain
         case graphForgotten

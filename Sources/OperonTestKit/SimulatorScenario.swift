@@ -24,6 +24,8 @@ package struct SimulatorScenario: Sendable {
     package var drains = 0
     /// Messages of a coordinator that rules no more.
     package var ghosts = 0
+    /// Whether a hostile worker and hostile operations are in the cluster.
+    package var hasIntruder = false
     package var suspensions = 0
     package var cancels = 0
     package var limitChanges = 0

@@ -11,6 +11,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .resync: self = .resync(ProtoEmpty())
         case .refused(.newIncarnation): self = .refused(.newIncarnation)
         case .refused(.nameTaken): self = .refused(.nameTaken)
+        case .refused(.tooManyWorkers): self = .refused(.tooManyWorkers)
         case .chunks(let chunks): self = .chunks(ProtoChunks(chunks))
         case .watch(let orders): self = .watch(ProtoWatchOrders(orders))
         }
@@ -26,6 +27,7 @@ extension CoordinatorMessage {
         case .resync: self = .resync
         case .refused(.newIncarnation): self = .refused(.newIncarnation)
         case .refused(.nameTaken): self = .refused(.nameTaken)
+        case .refused(.tooManyWorkers): self = .refused(.tooManyWorkers)
         case .refused(.unspecified), .refused(.UNRECOGNIZED): throw .missing("refused")
         case .hello: throw Wire.misplaced("hello", from: "coordinator")
         case .events: throw Wire.misplaced("events", from: "coordinator")

@@ -189,6 +189,7 @@ struct OperonWorker: AsyncParsableCommand {
             say("the coordinator is silent: gave up \(dropped) operations that had not started")
         case .refused(.newIncarnation): say("a newer connection of this worker replaced this one")
         case .refused(.nameTaken): say("another worker has this name")
+        case .refused(.tooManyWorkers): say("the coordinator takes no further worker at present")
         case .draining(let returned, let running):
             say("gave back \(returned) operations, waits for \(running) to finish")
         case .orphaned: say("the coordinator did not come back: its operations were stopped")

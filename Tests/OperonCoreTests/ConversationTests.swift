@@ -129,6 +129,31 @@ struct ConversationTests {
         #expect(bench.scheduler.slotCount == 1)
     }
 
+    @Test func `a coordinator takes no more workers than its limit, until one is gone`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.workers = 2
+        var bench = SchedulerBench(configuration)
+        bench.join()
+        bench.join()
+        bench.drain()
+        bench.join()
+        #expect(bench.drain().messages.map(\.body) == [.plain(.refused(.tooManyWorkers))])
+        #expect(bench.scheduler.slotCount == 2)
+        // Those that are there may come back on another connection.
+        bench.hello(from: 1, connection: 2)
+        #expect(bench.scheduler.slotCount == 2)
+
+        bench.advance(by: .seconds(5))
+        bench.beat(from: 1)
+        bench.advance(by: .seconds(1))
+        bench.drain()
+        bench.hello(from: 2)
+        let welcomes = bench.drain().messages.filter { message in
+            if case .plain(.welcome) = message.body { true } else { false }
+        }
+        #expect(welcomes.count == 1)
+    }
+
     // MARK: Events
 
     @Test func `events are handled once, in order, and not behind a gap`() throws {

@@ -239,6 +239,7 @@ enum Corpus {
         CorpusCase("resync", .from(coordinator: .resync, sequence: 0)),
         CorpusCase("refused-new-incarnation", coordinator: .refused(.newIncarnation)),
         CorpusCase("refused-name-taken", coordinator: .refused(.nameTaken)),
+        CorpusCase("refused-too-many-workers", coordinator: .refused(.tooManyWorkers)),
     ]
 
     private static let worker = [

@@ -74,7 +74,7 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
             $0.integer(4, 0); $0.message(14)
         },
         .coordinator("refused") { $0.integer(15, 0) },
-        .coordinator("refused") { $0.integer(15, 3) },
+        .coordinator("refused") { $0.integer(15, 4) },
         .coordinator("refused") { $0.integer(15, signed: -1) },
         BrokenMessage(
             field: "sender",

@@ -34,7 +34,7 @@ struct MessageGenerator {
         case 6: body = .chunks(list(1...4) { $0.chunk() })
         case 1: body = .control(control())
         case 2: body = .resync
-        case 3: body = .refused(below(2) == 0 ? .newIncarnation : .nameTaken)
+        case 3: body = .refused([.newIncarnation, .nameTaken, .tooManyWorkers][below(3)])
         default:
             body = .dispatch(
                 Dispatch(acknowledged: number(), operations: list(1...4) { $0.operation() })

@@ -232,6 +232,9 @@ nonisolated enum ProtoRefusalReason: SwiftProtobuf.Enum, Swift.CaseIterable {
 
   /// Two living workers use one name.
   case nameTaken // = 2
+
+  /// The coordinator has as many workers as it takes. The worker tries again.
+  case tooManyWorkers // = 3
   case UNRECOGNIZED(Int)
 
   init() {
@@ -243,6 +246,7 @@ nonisolated enum ProtoRefusalReason: SwiftProtobuf.Enum, Swift.CaseIterable {
     case 0: self = .unspecified
     case 1: self = .newIncarnation
     case 2: self = .nameTaken
+    case 3: self = .tooManyWorkers
     default: self = .UNRECOGNIZED(rawValue)
     }
   }
@@ -252,6 +256,7 @@ nonisolated enum ProtoRefusalReason: SwiftProtobuf.Enum, Swift.CaseIterable {
     case .unspecified: return 0
     case .newIncarnation: return 1
     case .nameTaken: return 2
+    case .tooManyWorkers: return 3
     case .UNRECOGNIZED(let i): return i
     }
   }
@@ -261,6 +266,7 @@ nonisolated enum ProtoRefusalReason: SwiftProtobuf.Enum, Swift.CaseIterable {
     .unspecified,
     .newIncarnation,
     .nameTaken,
+    .tooManyWorkers,
   ]
 
 }
@@ -2919,7 +2925,7 @@ nonisolated extension ProtoOutcomeKind: SwiftProtobuf._ProtoNameProviding {
 }
 
 nonisolated extension ProtoRefusalReason: SwiftProtobuf._ProtoNameProviding {
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0REFUSAL_REASON_UNSPECIFIED\0\u{1}REFUSAL_REASON_NEW_INCARNATION\0\u{1}REFUSAL_REASON_NAME_TAKEN\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0REFUSAL_REASON_UNSPECIFIED\0\u{1}REFUSAL_REASON_NEW_INCARNATION\0\u{1}REFUSAL_REASON_NAME_TAKEN\0\u{1}REFUSAL_REASON_TOO_MANY_WORKERS\0")
 }
 
 nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
