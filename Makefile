@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check-page check-observability check benchmark benchmark-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -44,6 +44,9 @@ benchmark: ## measure against the floors of docs/PERFORMANCE.md
 
 benchmark-peers: ## measure beside other systems, such as Celery and Ray
 	@scripts/benchmark-peers
+
+kill-peers: ## the same kills against Operon, Celery and HyperQueue
+	@scripts/kill-peers
 
 format: ## format the Swift files
 	@scripts/format

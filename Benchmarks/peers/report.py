@@ -285,13 +285,13 @@ def draw(figures, folder):
     return {name: alternative for name, (_, alternative) in drawn.items()}
 
 
-def replace(path, text):
+def replace(path, text, marker=BEGIN):
     """Puts text between the markers of a document."""
-    before, begin, rest = path.read_text().partition(BEGIN)
+    before, begin, rest = path.read_text().partition(marker)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        sys.exit(f"error: {path} has no lines “{BEGIN}” and “{END}”")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        sys.exit(f"error: {path} has no lines “{marker}” and “{END}”")
+    path.write_text(f"{before}{marker}\n\n{text}\n\n{END}{after}")
 
 
 def main():
