@@ -71,10 +71,12 @@ class System:
         self.setup = setup
         self.broker = Broker(setup.folder)
         self.acknowledged = set()
+        self.workers = []
         self.states = {}
         self.graphs = []
         self.lock = threading.Lock()
         self.has_stopped = threading.Event()
+        self.client = threading.Thread(target=self.resolve, daemon=True)
 
     def version(self):
         return f"Celery {celery.__version__}"
@@ -95,7 +97,6 @@ class System:
         for one in self.workers:
             one.start()
         self.setup.until(lambda: all(" ready." in one.log.read_text() for one in self.workers))
-        self.client = threading.Thread(target=self.resolve, daemon=True)
         self.client.start()
 
     def submit(self, graph):
@@ -153,7 +154,8 @@ class System:
 
     def stop(self):
         self.has_stopped.set()
-        self.client.join(timeout=30)
+        if self.client.is_alive():
+            self.client.join(timeout=30)
         for one in self.workers:
             one.stop()
         self.broker.stop()

@@ -9,8 +9,9 @@ import statistics
 
 # Throughput is back when this many seconds have this share of the ends that they should have.
 WINDOW, SHARE = 3.0, 0.8
-# What starts within so many seconds after a kill may have been sent before it.
-SHORTLY = 3.0
+# A kill may show so many seconds after what was killed is back: a message that was sent twice
+# because its confirmation was lost may wait until workers have connected again.
+SHORTLY = 10.0
 
 
 @dataclasses.dataclass
@@ -104,11 +105,12 @@ def check(lines, facts):
         "invented": sorted(
             one for one, outcome in facts.outcomes.items()
             if outcome == "succeeded" and one not in ends),
-        # Started more than once although nothing was killed meanwhile, or shortly before.
+        # Started more than once although nothing was killed or away meanwhile, or shortly before.
         "unprovoked": sorted(
             one for one, found in starts.items()
-            if len(found) > 1 and not any(found[0] - SHORTLY < death.time < found[-1]
-                                          for death in facts.deaths)),
+            if len(found) > 1 and not any(
+                death.time < found[-1] and found[0] < (death.ready or death.until) + SHORTLY
+                for death in facts.deaths)),
     }
 
 

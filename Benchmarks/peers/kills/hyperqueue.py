@@ -30,6 +30,7 @@ class System:
     def __init__(self, setup):
         self.setup = setup
         self.server_folder = setup.folder / "server"
+        self.services = []
         self.jobs = {}
         self.acknowledged = set()
 
@@ -44,6 +45,7 @@ class System:
         self.workers = [
             Service(f"worker{number}", [*command, "worker", self.server_folder],
                     self.setup.folder) for number in range(self.setup.workers)]
+        self.services = [self.server, *self.workers]
         self.server.start()
         self.setup.until(lambda: "ready" in self.server.log.read_text())
         for one in self.workers:
@@ -76,7 +78,7 @@ class System:
             one.start()
 
     def stop(self):
-        for one in [*self.workers, self.server]:
+        for one in reversed(self.services):
             one.kill_machine(one.family())
 
 

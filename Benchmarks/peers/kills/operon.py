@@ -26,6 +26,7 @@ class System:
         self.setup = setup
         self.broker = Broker(setup.folder)
         self.socket = setup.folder / "api.sock"
+        self.services = []
         self.numbers = {}
         self.acknowledged = set()
 
@@ -47,7 +48,8 @@ class System:
             "--verbose", "--name", f"worker{number}",
             "--state-directory", self.setup.folder / f"state{number}",
         ], self.setup.folder, environment) for number in range(self.setup.workers)]
-        for one in [self.coordinator, *self.workers]:
+        self.services = [self.coordinator, *self.workers]
+        for one in self.services:
             one.start()
         slots = 2 * self.setup.workers
         self.setup.until(lambda: self.answer("GET", "/v1/status").get("slots") == slots)
@@ -97,12 +99,12 @@ class System:
 
     def help(self):
         """What a person would do if a run hung: start everything again."""
-        for one in [self.coordinator, *self.workers]:
+        for one in self.services:
             one.kill_machine(one.family())
-        for one in [self.coordinator, *self.workers]:
+        for one in self.services:
             one.start()
 
     def stop(self):
-        for one in [*self.workers, self.coordinator]:
+        for one in reversed(self.services):
             one.stop()
         self.broker.stop()

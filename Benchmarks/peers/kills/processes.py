@@ -27,6 +27,8 @@ class Service:
 
     def family(self):
         """The process and all that it started, directly or not."""
+        if self.process is None:
+            return []
         try:
             main = psutil.Process(self.process.pid)
             return [main, *main.children(recursive=True)]
@@ -36,7 +38,7 @@ class Service:
     def kill_machine(self, family):
         """Kills the family and what it starts meanwhile, as if the machine were gone.
 
-        All are stopped first, so none of them sees the end of another.
+        All are stopped first, so none of them sees the end of another. Gives their ids.
         """
         found = {}
         while family:
@@ -46,7 +48,8 @@ class Service:
             family = [one for one in self.family() if one.pid not in found]
         for one in found.values():
             send(one, signal.SIGKILL)
-        self.process.wait()
+        if self.process is not None:
+            self.process.wait()
         return set(found)
 
     def kill_process(self):
@@ -92,8 +95,9 @@ class Broker:
     def url(self):
         return self.call("url")
 
-    def kill(self):
-        self.call("kill9")
+    def family(self):
+        """The broker's process; a list, as of a service."""
+        return [psutil.Process(int(self.call("pid")))]
 
     def stop(self):
         self.call("stop")

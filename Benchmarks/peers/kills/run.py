@@ -21,6 +21,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import sys
 import threading
 import time
@@ -99,6 +100,7 @@ class Run:
                 time.sleep(0.5)
                 self.facts.outcomes = self.system.outcomes()
         elif self.name != "hyperqueue":
+            # HyperQueue's package can only wait until all jobs have ended.
             self.facts.outcomes = self.system.outcomes()
         return self.result(is_done, is_mended)
 
@@ -113,11 +115,13 @@ class Run:
         # Of a worker, what runs in it is held; of the others, all that runs.
         is_worker = kind not in ("coordinator", "broker")
         victim = self.system.workers[kill.worker] if is_worker else getattr(self.system, kind)
+        broker = victim.family()[0] if kind == "broker" else None
         family = self.wait_for_work(victim.family if is_worker else living)
         processes = {one.pid for one in family}
         since = time.monotonic()
         if kind == "broker":
-            victim.kill()
+            broker.kill()
+            broker.wait()
         elif kind in ("coordinator", "process"):
             victim.kill_process()
         else:
@@ -204,6 +208,8 @@ def main():
     options = parser.parse_args()
     # Processes whose parent was killed become children of this one, so that it can end them.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # What it started is ended however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.system == "hyperqueue":
         # It listens on all interfaces.
         from session import isolate

@@ -63,6 +63,8 @@ class LiesAreFound(unittest.TestCase):
         self.assertEqual(wrong(HONEST + second)["unprovoked"], ["d"])
         late = [Death(11.75, 11.76, "machine", ["d"])]
         self.assertEqual(wrong(HONEST + second, deaths=late)["unprovoked"], ["d"])
+        past = [Death(-20.0, -19.9, "broker", [], -9.0)]
+        self.assertEqual(wrong(HONEST + second, deaths=past)["unprovoked"], ["d"])
 
     def test_two_starts_with_one_end_are_not_doubled(self):
         first = [(1.0, "start", "a", 9)]
