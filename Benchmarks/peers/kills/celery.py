@@ -9,6 +9,8 @@ message. The settings are those that lose the least work:
 - `worker_prefetch_multiplier` 1: a worker takes no more than it has processes for.
 - `worker_cancel_long_running_tasks_on_connection_loss`: a task whose message the broker will give
   out again is stopped, so that it is not run twice.
+- `worker_deduplicate_successful_tasks`: a task that comes again although its result is there is
+  not run again.
 - a quorum queue: durable, and on the disk before a message is confirmed. Messages are persistent.
 - `confirm_publish`, and a publication is tried again until it is confirmed.
 - `broker_connection_max_retries` without a bound: a worker waits for the broker for ever.
@@ -46,6 +48,7 @@ app.conf.update(
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
     worker_cancel_long_running_tasks_on_connection_loss=True,
+    worker_deduplicate_successful_tasks=True,
     worker_enable_remote_control=False,
     worker_proc_alive_timeout=60,
     broker_transport_options={"confirm_publish": True},

@@ -36,7 +36,7 @@ class System:
 
     def version(self):
         import hyperqueue
-        return f"HyperQueue {hyperqueue.ffi.get_version()}"
+        return f"HyperQueue {hyperqueue.ffi.get_version().removeprefix('v')}"
 
     def start(self):
         from hyperqueue import Client
