@@ -64,16 +64,20 @@ package final class HTTPServer: Sendable {
     package func run(
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) async throws(HTTPServerError) {
-        let channel = HTTP1Channel(
+        if let files = context.configuration.tls {
+            let secured = try Self.secured(connection, files)
+            try await run(secured, onListening)
+        } else {
+            try await run(connection, onListening)
+        }
+    }
+
+    /// Reads the requests of one connection, and answers them.
+    var connection: HTTP1Channel {
+        HTTP1Channel(
             responder: Responder(context: context, logger: logger).respond,
             configuration: channelConfiguration
         )
-        if let files = context.configuration.tls {
-            let secured = try Self.secured(channel, files)
-            try await run(secured, onListening)
-        } else {
-            try await run(channel, onListening)
-        }
     }
 
     /// Accepts no more connections, ends every stream, and lets current answers finish.
