@@ -278,6 +278,8 @@ extension AMQPConnection {
 
 extension AMQPConnection: FrameSink {
     func received(_ frame: IncomingFrame, channel: UInt16) throws(AMQPError) {
+        // benign: the broker sent it right behind what ended the connection.
+        guard phase != .closed else { return }
         try Self.check(channel)
         switch frame {
         case .start, .secure, .tune, .openOk: try login(frame)
@@ -313,6 +315,7 @@ extension AMQPConnection: FrameSink {
     }
 
     func receivedBody(_ bytes: RawSpan, channel: UInt16) throws(AMQPError) {
+        guard phase != .closed else { return }
         try Self.check(channel)
         guard let message = try assemblers[channel].body(bytes) else { return }
         owner?.received(self, message)

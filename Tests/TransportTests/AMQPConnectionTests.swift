@@ -116,6 +116,20 @@ private final class Owner: AMQPConnectionOwner {
         #expect(owner.failures == [])
     }
 
+    @Test func `what comes right behind the end of a consumer is not heard`() throws {
+        var bytes = BrokerBytes()
+        // `basic.cancel` of the consumer “worker”.
+        bytes.frame(1, [0, 60, 0, 30, 1, 0x77, 1])
+        bytes.message([1, 2])
+        bytes.frame(1, [0, 20, 0, 20, 1])
+
+        try channel.writeInbound(bytes.buffer)
+
+        #expect(owner.failures.count == 1)
+        #expect(owner.messages == [])
+        #expect(try written() == [])
+    }
+
     @Test(arguments: [UInt8(1), 2, 3])
     func `a frame of a channel that we never opened ends the connection`(type: UInt8) throws {
         var bytes = BrokerBytes()
