@@ -373,6 +373,9 @@ extension RetryPolicy {
         guard let limit = UInt16(exactly: proto.limit) else {
             throw .invalid("retry.limit", "is \(proto.limit)")
         }
+        // The graph compiler refuses other numbers, and a pause cannot be computed with them.
+        guard proto.factor.isFinite else { throw .invalid("retry.factor", "is \(proto.factor)") }
+        guard proto.jitter.isFinite else { throw .invalid("retry.jitter", "is \(proto.jitter)") }
         self.init(
             limit: limit,
             delay: .nanoseconds(proto.delayNanoseconds),
