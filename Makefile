@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -20,6 +20,9 @@ test-faults: ## only the tests of faults: killed, frozen, cut, slow and silent
 
 test-hostile: ## a hostile operation, worker and client beside honest work: make test-hostile SECONDS=600
 	@scripts/test-hostile $(SECONDS)
+
+fuzz: ## libFuzzer on all that reads bytes from others: make fuzz TARGET=http SECONDS=600
+	@scripts/fuzz $(TARGET) $(if $(SECONDS),--seconds $(SECONDS))
 
 soak: ## a row of the conformance suite again and again: make soak ROW=F2 TIMES=50
 	@scripts/soak $(ROW) $(TIMES)

@@ -469,6 +469,38 @@ let package = Package(
             path: "Tests/Hostile",
             swiftSettings: testSettings
         ),
+        // Functions that take any bytes, and the program that lets libFuzzer choose the bytes.
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "OperonPorts", "OperonSQLite", "OperonWire",
+                .cluster("HTTPTypes", "swift-http-types"),
+                .cluster("HummingbirdCore", "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .cluster("NIOHTTPTypes", "swift-nio-extras"),
+            ],
+            path: "Tests/FuzzTargets",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "fuzzer",
+            dependencies: [
+                "FuzzTargets",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Tests/Fuzzer",
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "FuzzTests",
+            dependencies: ["FuzzTargets", "OperonModel"],
+            exclude: ["Corpora"],
+            swiftSettings: testSettings
+        ),
         .executableTarget(
             name: "test-api-server",
             dependencies: ["ClusterKit", "OperonHTTP", "OperonModel", "OperonPorts"],
