@@ -90,8 +90,8 @@ private struct BrokerSide {
 
     /// Without it, the channel and its handlers would keep each other.
     func close() {
-        // benign: the connection has failed, and its channel is closed.
-        _ = try? channel.finish()
+        // benign: it throws what the handlers have caught.
+        _ = try? channel.finish(acceptAlreadyClosed: true)
     }
 
     /// All bytes that the connection wrote.

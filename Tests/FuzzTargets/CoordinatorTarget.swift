@@ -41,7 +41,7 @@ struct Rewriting: OptionSet {
 /// A scheduler with an honest worker and a hostile one.
 struct CoordinatorUnderFuzz {
     private static let reign = Reign(rawValue: 7)
-    /// Whoever knows its incarnation speaks for it, so it is not a number that can be guessed.
+    /// A sender that knows its incarnation can speak for it, so the number cannot be guessed.
     private static let honest = WorkerIdentity(
         name: "honest",
         incarnation: Incarnation(rawValue: 0x6A09_E667_F3BC_C908),
@@ -208,7 +208,7 @@ extension CoordinatorUnderFuzz {
         }
     }
 
-    /// The honest worker is heard twice in a lease.
+    /// The honest worker sends a beat every second, and a lease has more.
     mutating func waitOneSecond() throws {
         now.monotonic = now.monotonic + .seconds(1)
         now.wall = now.wall + .seconds(1)
