@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -23,6 +23,11 @@ test-hostile: ## a hostile operation, worker and client beside honest work: make
 
 fuzz: ## libFuzzer on all that reads bytes from others: make fuzz TARGET=http SECONDS=600
 	@scripts/fuzz $(TARGET) $(if $(SECONDS),--seconds $(SECONDS))
+test-thread: ## unit and conformance tests under ThreadSanitizer
+	@scripts/test-sanitized thread
+
+test-address: ## unit and conformance tests under AddressSanitizer
+	@scripts/test-sanitized address
 
 soak: ## a row of the conformance suite again and again: make soak ROW=F2 TIMES=50
 	@scripts/soak $(ROW) $(TIMES)
