@@ -59,13 +59,13 @@ def main():
                 if not frames or heading.startswith("Thread T"):
                     continue
                 # Nor do addresses and thread numbers tell one report from another.
-                heading = re.sub(r" at 0x.*?(?= by |:)| \(.*\)|T\d+", "", heading)
+                heading = re.sub(r" at 0x\w+| by (main )?thread.*(?=:)", "", heading)
                 lines += [f"  {heading}".rstrip()] * bool(heading)
                 lines += [f"    {line}" for line in excerpt(frames, repository)]
             found["\n".join(lines)].append(path.name)
     count = sum(map(len, found.values()))
     text = "".join(
-        f"\n{len(paths)} times, first in {paths[0]}: {report}\n" for report, paths in found.items()
+        f"\n{len(paths)} of these, first in {paths[0]}: {report}\n" for report, paths in found.items()
     )
     demangled = subprocess.run(
         ["swift", "demangle", "--simplified"], input=text, capture_output=True, text=True, check=True
