@@ -39,7 +39,8 @@ struct ProcessEndTests {
         let result = try await ProcessSupport.withRunner { runner in
             await runner.run(
                 CommandDescription(arguments: ["sleep", "1000"]),
-                attempt: ProcessSupport.context(timeout: .milliseconds(50))
+                // Longer than a process takes to start, also where a sanitizer slows that down.
+                attempt: ProcessSupport.context(timeout: .seconds(1))
             )
         }
 
