@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile chaos test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -28,6 +28,8 @@ test-thread: ## unit and conformance tests under ThreadSanitizer
 
 test-address: ## unit and conformance tests under AddressSanitizer
 	@scripts/test-sanitized address
+chaos: ## faults of all kinds beside real work: make chaos MINUTES=60 SEED=1
+	@scripts/chaos $(or $(MINUTES),10) $(SEED)
 
 soak: ## a row of the conformance suite again and again: make soak ROW=F2 TIMES=50
 	@scripts/soak $(ROW) $(TIMES)

@@ -687,8 +687,8 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "hostile", "operon", "operon-worker", "OperonAMQP", "OperonCore",
-                "OperonFaultKit", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem",
-                "OperonWire",
+                "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonSystem", "OperonWire",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -18,21 +18,41 @@ package struct Ledger: Hashable, Sendable {
         package var operation: String
         package var attempt: Int
         package var process: Int32
+        /// The worker that ran it, if the graph inherits `workerVariable`.
+        package var worker: String?
 
         package init(
             _ kind: Kind,
             _ operation: String,
             attempt: Int = 1,
             time: Duration = .zero,
-            process: Int32 = 2
+            process: Int32 = 2,
+            worker: String? = nil
         ) {
             self.kind = kind
             self.time = time
             self.operation = operation
             self.attempt = attempt
             self.process = process
+            self.worker = worker
+        }
+
+        package var run: Run { Run(operation, attempt) }
+    }
+
+    /// One attempt of an operation.
+    package struct Run: Hashable, Sendable {
+        package let operation: String
+        package let attempt: Int
+
+        package init(_ operation: String, _ attempt: Int) {
+            self.operation = operation
+            self.attempt = attempt
         }
     }
+
+    /// The variable in which a workspace gives each worker its name.
+    package static let workerVariable = "LEDGER_WORKER"
 
     package var entries: [Entry]
     /// Lines that no operation of ours wrote like that.
@@ -43,7 +63,7 @@ package struct Ledger: Hashable, Sendable {
         unreadable = []
     }
 
-    /// `kind seconds operation attempt process` on each line.
+    /// `kind seconds operation attempt process [worker]` on each line.
     package init(text: String) {
         entries = []
         unreadable = []
@@ -70,7 +90,8 @@ package struct Ledger: Hashable, Sendable {
     package static func script(_ work: String, in path: String) -> String {
         """
         note() { read -r now rest < /proc/uptime
-        echo "$1 $now $OPERON_OPERATION $OPERON_ATTEMPT $$" >> \(path); }
+        set -- "$1" "$now" "$OPERON_OPERATION" "$OPERON_ATTEMPT" $$ $\(workerVariable)
+        echo "$*" >> \(path); }
         note start
         \(work)
         note end
@@ -94,7 +115,7 @@ package struct Ledger: Hashable, Sendable {
 extension Ledger.Entry {
     init?(line: Substring) {
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 5, let kind = Ledger.Kind(rawValue: String(words[0])),
+        guard 5...6 ~= words.count, let kind = Ledger.Kind(rawValue: String(words[0])),
             let seconds = Double(words[1]), let attempt = Int(words[3]),
             let process = Int32(words[4])
         else { return nil }
@@ -103,7 +124,8 @@ extension Ledger.Entry {
             String(words[2]),
             attempt: attempt,
             time: .seconds(seconds),
-            process: process
+            process: process,
+            worker: words.count == 6 ? String(words[5]) : nil
         )
     }
 }

@@ -17,6 +17,12 @@ package struct LedgerCheck: Sendable {
         /// A further attempt behind one that the run had not given up.
         case repeated(String, attempt: Int, after: String)
         case tooManyAtOnce(Int, limit: Int)
+        /// It was submitted, and the report does not tell it.
+        case missing(String)
+        /// An attempt that had begun was given up, and no fault had hit its worker.
+        case givenUp(String, attempt: Int, ended: String)
+        /// An attempt failed that nothing made fail.
+        case failed(String, attempt: Int)
 
         package var description: String {
             switch self {
@@ -35,6 +41,11 @@ package struct LedgerCheck: Sendable {
             case .repeated(let name, let attempt, let ended):
                 "attempt \(attempt) of \(name) started although the one before \(ended)"
             case .tooManyAtOnce(let count, let limit): "\(count) ran at once, at most \(limit) may"
+            case .missing(let name): "\(name) was submitted, and the report does not tell it"
+            case .givenUp(let name, let attempt, let ended):
+                "attempt \(attempt) of \(name) \(ended), and no fault had hit its worker"
+            case .failed(let name, let attempt):
+                "attempt \(attempt) of \(name) failed, and nothing made it fail"
             }
         }
     }
@@ -45,8 +56,10 @@ package struct LedgerCheck: Sendable {
     /// The most that ran at once, of those that came to their end.
     package private(set) var atOnceMax = 0
 
+    private typealias Run = Ledger.Run
+
     private let ledger: Ledger
-    private let report: Report
+    private let operations: [Report.Operation]
 
     /// `dependencies`: the direct ones of each operation, every one of which must have ended.
     /// `limit`: how many may run at once.
@@ -56,36 +69,38 @@ package struct LedgerCheck: Sendable {
         dependencies: [String: [String]] = [:],
         limit: Int? = nil
     ) {
+        self.init(ledger, against: report.operations, dependencies: dependencies, limit: limit)
+    }
+
+    /// `faults`: the only reasons to give up an attempt. `failing`: the only operations of which an
+    /// attempt may fail. Without them there may be any reason.
+    package init(
+        _ ledger: Ledger,
+        against operations: [Report.Operation],
+        dependencies: [String: [String]] = [:],
+        limit: Int? = nil,
+        faults: FaultLog? = nil,
+        failing: Set<String>? = nil
+    ) {
         self.ledger = ledger
-        self.report = report
+        self.operations = operations
         violations = ledger.unreadable.map { .unreadable($0) }
         checkOutcomes()
         checkStarts()
         checkOrder(dependencies)
         checkRepetitions()
         checkOverlap(limit: limit)
-    }
-
-    private struct Run: Hashable {
-        let operation: String
-        let attempt: Int
-
-        init(_ entry: Ledger.Entry) {
-            operation = entry.operation
-            attempt = entry.attempt
-        }
-
-        init(_ operation: String, _ attempt: Int) {
-            self.operation = operation
-            self.attempt = attempt
-        }
+        if let faults { checkReasons(faults) }
+        if let failing { checkFailures(failing) }
+        let told = Set(operations.map(\.name))
+        violations += dependencies.keys.filter { !told.contains($0) }.sorted().map { .missing($0) }
     }
 
     /// Where in the ledger something stands first.
     private func places(of kind: Ledger.Kind) -> [Run: Int] {
         var places: [Run: Int] = [:]
         for (place, entry) in ledger.entries.enumerated() where entry.kind == kind {
-            if places[Run(entry)] == nil { places[Run(entry)] = place }
+            if places[entry.run] == nil { places[entry.run] = place }
         }
         return places
     }
@@ -100,7 +115,7 @@ package struct LedgerCheck: Sendable {
 
     private mutating func checkOutcomes() {
         let ends = places(of: .end)
-        for operation in report.operations {
+        for operation in operations {
             guard operation.outcome == "succeeded" else {
                 let outcome = operation.outcome ?? "without an outcome"
                 violations.append(.notSucceeded(operation.name, outcome: outcome))
@@ -115,7 +130,7 @@ package struct LedgerCheck: Sendable {
 
     private mutating func checkStarts() {
         let told = Set(
-            report.operations.flatMap { operation in
+            operations.flatMap { operation in
                 operation.attempts.map { Run(operation.name, $0.number) }
             }
         )
@@ -123,10 +138,10 @@ package struct LedgerCheck: Sendable {
         var counts: [String: Int] = [:]
         for entry in ledger.entries where entry.kind == .start {
             counts[entry.operation, default: 0] += 1
-            if !told.contains(Run(entry)) {
+            if !told.contains(entry.run) {
                 violations.append(.unknownAttempt(entry.operation, attempt: entry.attempt))
             }
-            if !started.insert(Run(entry)).inserted {
+            if !started.insert(entry.run).inserted {
                 violations.append(.startedTwice(entry.operation, attempt: entry.attempt))
             }
         }
@@ -136,7 +151,7 @@ package struct LedgerCheck: Sendable {
     private mutating func checkOrder(_ dependencies: [String: [String]]) {
         let ends = places(of: .end)
         var committedEnds: [String: Int] = [:]
-        for operation in report.operations {
+        for operation in operations {
             committedEnds[operation.name] = ends[committed(operation)]
         }
         for (place, entry) in ledger.entries.enumerated() where entry.kind == .start {
@@ -158,7 +173,7 @@ package struct LedgerCheck: Sendable {
     private mutating func checkRepetitions() {
         let starts = places(of: .start)
         let ends = places(of: .end)
-        for operation in report.operations {
+        for operation in operations {
             for (earlier, later) in zip(operation.attempts, operation.attempts.dropFirst()) {
                 guard let start = starts[Run(operation.name, later.number)] else { continue }
                 if !["lost", "returned", "failed", "crashed"].contains(earlier.ended) {
@@ -177,14 +192,42 @@ package struct LedgerCheck: Sendable {
         }
     }
 
+    /// An attempt that had begun is given up only if a fault hit its worker before the next one
+    /// began.
+    private mutating func checkReasons(_ faults: FaultLog) {
+        let starts = places(of: .start)
+        for operation in operations {
+            for (index, attempt) in operation.attempts.enumerated()
+            where ["lost", "returned", "crashed"].contains(attempt.ended) {
+                guard let start = starts[Run(operation.name, attempt.number)] else { continue }
+                let next = operation.attempts.dropFirst(index + 1).lazy
+                    .compactMap { starts[Run(operation.name, $0.number)] }.first
+                let began = ledger.entries[start].time
+                let end = next.map { ledger.entries[$0].time } ?? .seconds(Int32.max)
+                if faults.explainsEnd(of: attempt.worker, from: began, to: end) { continue }
+                violations.append(
+                    .givenUp(operation.name, attempt: attempt.number, ended: attempt.ended)
+                )
+            }
+        }
+    }
+
+    private mutating func checkFailures(_ failing: Set<String>) {
+        for operation in operations where !failing.contains(operation.name) {
+            for attempt in operation.attempts where attempt.ended == "failed" {
+                violations.append(.failed(operation.name, attempt: attempt.number))
+            }
+        }
+    }
+
     /// What was killed wrote no end, and nobody can say when it stopped: it is left out.
     private mutating func checkOverlap(limit: Int?) {
         let ends = places(of: .end)
         var running: Set<Run> = []
         for (place, entry) in ledger.entries.enumerated() {
             switch entry.kind {
-            case .start: if let end = ends[Run(entry)], end > place { running.insert(Run(entry)) }
-            case .end: running.remove(Run(entry))
+            case .start: if let end = ends[entry.run], end > place { running.insert(entry.run) }
+            case .end: running.remove(entry.run)
             }
             atOnceMax = max(atOnceMax, running.count)
         }

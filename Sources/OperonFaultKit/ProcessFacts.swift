@@ -5,8 +5,18 @@ import Glibc
 package enum ProcessFacts {
     /// Bytes of its memory that are in use.
     package static func residentBytes(_ process: Int32 = getpid()) throws -> Int {
+        try memory(process, column: 1)
+    }
+
+    /// Bytes of its address space.
+    package static func virtualBytes(_ process: Int32) throws -> Int {
+        try memory(process, column: 0)
+    }
+
+    private static func memory(_ process: Int32, column: Int) throws -> Int {
         let text = try String(contentsOfFile: "/proc/\(process)/statm", encoding: .utf8)
-        guard let pages = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+        let words = text.split(separator: " ").dropFirst(column)
+        guard let pages = words.first.flatMap({ Int($0) }) else {
             throw CommandFailure("statm of \(process) says “\(text)”")
         }
         return pages * sysconf(Int32(_SC_PAGESIZE))

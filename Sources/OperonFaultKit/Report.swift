@@ -1,4 +1,5 @@
 import Foundation
+package import OperonModel
 
 /// What `operon run --output json` prints, as a reader of it would declare it.
 package struct Report: Decodable {
@@ -41,6 +42,15 @@ package struct Report: Decodable {
         package let end: Double?
         package let ended: String
         package let error: Problem?
+
+        init(_ record: AttemptRecord, workers: [String]) {
+            number = Int(record.number)
+            worker = record.worker.map { workers[$0] } ?? ""
+            start = record.startedAt
+            end = record.endedAt
+            ended = record.ending ?? "unfinished"
+            error = nil
+        }
     }
 
     package struct Cause: Decodable {
@@ -60,6 +70,21 @@ package struct Report: Decodable {
         package let attempts: [Attempt]
         package let cause: Cause?
         package let log: String?
+
+        /// What the API tells of an operation.
+        package init(_ record: OperationRecord, workers: [String]) {
+            name = record.name
+            let outcomes: [CountedState] = [.succeeded, .failed, .cancelled, .skipped]
+            outcome = outcomes.contains(record.state) ? record.state.rawValue : nil
+            attempts = (record.attempts ?? []).map { Attempt($0, workers: workers) }
+            error = nil
+            reason = nil
+            start = nil
+            end = nil
+            worker = attempts.last?.worker
+            cause = nil
+            log = nil
+        }
     }
 
     package let version: Int

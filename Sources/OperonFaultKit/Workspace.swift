@@ -204,7 +204,14 @@ package final class Workspace {
                 "--broker", url, "--prefix", prefix, "--name", "w\(workerCount)",
                 "--slots", "\(slots)",
             ]
-            return try start("operon-worker", arguments + options, environment: environment)
+            return try start(
+                "operon-worker",
+                arguments + options,
+                environment: environment.merging([Ledger.workerVariable: "w\(workerCount)"]) {
+                    given,
+                    _ in given
+                }
+            )
         }
     }
 

@@ -7,18 +7,31 @@ final class CoordinatorLives {
     private let workspace: Workspace
     private(set) var program: Program?
     /// The same in every life.
-    private let address: String
+    let address: String
     private(set) var deaths = 0
+    private let broker: String?
+    private let store: String
+    private let variables: [String: String?]
 
-    init(_ workspace: Workspace) {
+    /// `broker`: its URL; the one of all tests if there is none. `variables`: what each life is
+    /// given besides.
+    init(
+        _ workspace: Workspace,
+        broker: String? = nil,
+        store: String = "graphs.db",
+        variables: [String: String?] = [:]
+    ) {
         self.workspace = workspace
+        self.broker = broker
+        self.store = store
+        self.variables = variables
         address = "unix:\(workspace.path("operon.sock"))"
     }
 
     private func arguments() throws -> [String] {
         [
-            "coordinator", "--broker", try Workspace.testBroker(), "--prefix", workspace.prefix,
-            "--store", workspace.path("graphs.db"), "--listen", address,
+            "coordinator", "--broker", try BrokerUsers(broker).coordinator,
+            "--prefix", workspace.prefix, "--store", workspace.path(store), "--listen", address,
         ]
     }
 
@@ -26,7 +39,7 @@ final class CoordinatorLives {
         let program = try workspace.start(
             "operon",
             try arguments(),
-            environment: ["OPERON_KILL_AT": killAt]
+            environment: variables.merging(["OPERON_KILL_AT": killAt]) { _, new in new }
         )
         self.program = program
         do {

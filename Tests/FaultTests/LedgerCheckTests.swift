@@ -146,8 +146,64 @@ import Testing
         #expect(check.violations == [.tooManyAtOnce(2, limit: 1)])
     }
 
+    @Test func `an operation that was submitted and is not told is found`() throws {
+        var attempts = Self.attempts
+        attempts["c"] = nil
+
+        let check = Self.check(Array(Self.sound.dropLast(2)), try Self.report(attempts))
+
+        #expect(check.violations == [.missing("c")])
+    }
+
+    /// The second operation starts again at 20 s.
+    private static func reasons(
+        _ endings: [String],
+        faults: [FaultLog.Entry] = [],
+        failing: Set<String> = []
+    ) throws -> [LedgerCheck.Violation] {
+        var attempts = attempts
+        attempts["b"] = endings
+        var entries = sound
+        entries[3].time = .seconds(20)
+        return LedgerCheck(
+            Ledger(entries),
+            against: try report(attempts).operations,
+            dependencies: dependencies,
+            faults: FaultLog(faults),
+            failing: failing
+        ).violations
+    }
+
+    @Test(arguments: ["lost", "returned", "crashed"])
+    func `an attempt that is given up without a fault of its worker is found`(
+        ended: String
+    ) throws {
+        func fault(_ worker: String?, at time: Int) -> FaultLog.Entry {
+            FaultLog.Entry(
+                .workerKilled,
+                worker: worker,
+                begin: .seconds(time),
+                end: .seconds(time),
+                recovery: nil
+            )
+        }
+        let found = [LedgerCheck.Violation.givenUp("b", attempt: 1, ended: ended)]
+        let endings = [ended, "succeeded"]
+        #expect(try Self.reasons(endings) == found)
+        #expect(try Self.reasons(endings, faults: [fault("other", at: 10)]) == found)
+        #expect(try Self.reasons(endings, faults: [fault("w", at: 21)]) == found)
+        #expect(try Self.reasons(endings, faults: [fault("w", at: 10)]) == [])
+        #expect(try Self.reasons(endings, faults: [fault(nil, at: 10)]) == [])
+    }
+
+    @Test func `an attempt that fails although nothing makes it fail is found`() throws {
+        let endings = ["failed", "succeeded"]
+        #expect(try Self.reasons(endings) == [.failed("b", attempt: 1)])
+        #expect(try Self.reasons(endings, failing: ["b"]) == [])
+    }
+
     @Test(arguments: [
-        "start 1.00 a 1", "started 1.00 a 1 7", "start one a 1 7", "start 1.00 a b 1 7", "x",
+        "start 1.00 a 1", "started 1.00 a 1 7", "start one a 1 7", "start 1.00 a b 1 7 w", "x",
     ])
     func `a line that no operation writes is found`(line: String) throws {
         let text = "start 1.00 a 1 7\n\(line)\nend 2.50 a 1 7\n"
