@@ -204,16 +204,6 @@ actor ChaosClient {
         return violations
     }
 
-    /// How many attempts this worker has given back.
-    func returnedCount(by worker: String) -> Int {
-        submitted.reduce(0) { count, submitted in
-            count
-                + submitted.operations.reduce(0) {
-                    $0 + $1.attempts.count { $0.worker == worker && $0.ended == "returned" }
-                }
-        }
-    }
-
     /// How the attempts ended, and how many each way.
     var endings: String {
         let all = submitted.flatMap { $0.operations.flatMap { $0.attempts.map(\.ended) } }

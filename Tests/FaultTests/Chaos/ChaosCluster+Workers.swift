@@ -155,26 +155,34 @@ extension ChaosCluster {
     func limitWorker(_ resource: ResourceLimit.Resource) async throws -> InjectedFault {
         let place = try await busyWorker()
         let worker = workers[place]
-        let before = await client.returnedCount(by: worker.name)
+        let word = "cannot run processes now"
+        let before = worker.program.errors.text.count(of: word)
         let begin = try Ledger.now()
         let limit = try await ResourceLimit(resource, of: worker.program.process)
+        if resource == .descriptors {
+            do {
+                try await worker.program.says(word, times: before + 1)
+            } catch {
+                // It need not say so if it has ended for that.
+                guard worker.program.hasEnded else { throw error }
+            }
+        }
         // It is the length of the shortage that is tried.
         try await Task.sleep(for: schedule.duration(2_000...4_000))
         try await limit.lift()
         let end = try Ledger.now()
         var detail = "for \((end - begin).secondsText)"
         if worker.program.hasEnded {
-            detail += ", and it ended"
+            let ended = try await worker.program.end()
+            detail += ", and it ended with \(ended.end): \(ended.errors.suffix(400))"
             try replace(place)
         }
-        let recovery = try await recoveryOfStarts(on: place, since: end)
-        let returned = await client.returnedCount(by: worker.name) - before
         return InjectedFault(
             worker: worker.name,
-            detail: detail + ", \(returned) attempts given back",
+            detail: detail,
             begin: begin,
             end: end,
-            recovery: recovery
+            recovery: try await recoveryOfStarts(on: place, since: end)
         )
     }
 }

@@ -68,6 +68,12 @@ final class ChaosCluster {
 
     // MARK: - Waiting
 
+    /// Returns when the first operation has started.
+    func waitForWork() async throws {
+        let hasWork = try await follower.wait(within: FaultKind.recoveryMax) { follower.count > 0 }
+        guard hasWork else { throw failure("nothing has started") }
+    }
+
     /// Chooses a worker that runs something now.
     func busyWorker() async throws -> Int {
         let place = schedule.index(below: workers.count)

@@ -21,6 +21,7 @@ import Testing
         let length = Duration.seconds(60 * (Self.minutes ?? 0))
         try await Self.withCluster { cluster in
             var faults = FaultLog()
+            try await cluster.waitForWork()
             let begin = try Ledger.now()
             let rounds = FaultKind.allCases.count
             // Every kind once at least.
@@ -126,6 +127,7 @@ import Testing
         try cluster.follower.read()
         let ledger = cluster.follower.ledger
         let violations = await cluster.client.violations(ledger, faults)
+        if !violations.isEmpty { try say(cluster.failure("what the programs said").description) }
         let left = try await cluster.end()
         for line in faults.table { try say(line) }
         let operations = await cluster.client.operationCount
