@@ -61,7 +61,8 @@ import Testing
         var line = "\(time.secondsText): \(kind.rawValue)"
         if let worker = fault.worker { line += ", \(worker)" }
         if !fault.detail.isEmpty { line += ", \(fault.detail)" }
-        line += fault.recovery.map { "; recovered after \($0.secondsText)" } ?? "; nothing held"
+        line +=
+            fault.recovery.map { "; recovered after \($0.secondsText)" } ?? "; nothing to recover"
         try say(line)
     }
 
