@@ -1,4 +1,5 @@
-/// A kind of fault that a chaos run injects.
+/// A kind of fault that a chaos run injects. docs/RELIABILITY.md says from when to when the recovery
+/// from each is measured.
 package enum FaultKind: String, CaseIterable, Hashable, Sendable {
     case workerKilled = "worker killed"
     case workerFrozen = "worker frozen"
@@ -17,26 +18,6 @@ package enum FaultKind: String, CaseIterable, Hashable, Sendable {
     case brokerKilled = "broker killed"
     case brokerWiped = "broker killed, its disk lost"
     case memoryAlarm = "broker's memory alarm"
-
-    /// What the recovery time is measured from, and what ends it.
-    package var measure: String {
-        switch self {
-        case .workerKilled: "SIGKILL → every operation that it was running has started again"
-        case .workerFrozen: "SIGSTOP → every operation that it was running has started again"
-        case .workerDrained: "SIGTERM → it has exited, and what it was running has ended"
-        case .workerCut: "reset → it starts an operation"
-        case .workerSilent, .workerSlow: "end of the fault → it starts an operation"
-        case .workerWithoutDescriptors, .workerWithoutMemory:
-            "end of the limit → it, or its replacement, starts an operation"
-        case .coordinatorKilled: "SIGKILL → a dependent starts"
-        case .coordinatorFrozen: "SIGCONT → a dependent starts"
-        case .coordinatorCut: "reset → a dependent starts"
-        case .clockForward, .clockBack: "step → a dependent starts"
-        case .diskFull: "room on the disk → a dependent starts"
-        case .brokerKilled, .brokerWiped: "the broker takes logins → a dependent starts"
-        case .memoryAlarm: "end of the alarm → a dependent starts"
-        }
-    }
 
     /// The longest recovery that 99 of 100 faults may take; `nil`: only `recoveryMax` applies.
     package var limit: Duration? {
