@@ -23,11 +23,13 @@ test-hostile: ## a hostile operation, worker and client beside honest work: make
 
 fuzz: ## libFuzzer on all that reads bytes from others: make fuzz TARGET=http SECONDS=600
 	@scripts/fuzz $(TARGET) $(if $(SECONDS),--seconds $(SECONDS))
+
 test-thread: ## unit and conformance tests under ThreadSanitizer
 	@scripts/test-sanitized thread
 
 test-address: ## unit and conformance tests under AddressSanitizer
 	@scripts/test-sanitized address
+
 chaos: ## faults of all kinds beside real work: make chaos MINUTES=60 SEED=1
 	@scripts/chaos $(or $(MINUTES),10) $(SEED)
 

@@ -1,5 +1,5 @@
-/// A kind of fault that a chaos run injects. docs/RELIABILITY.md says from when to when the recovery
-/// from each is measured.
+/// A kind of fault that a chaos run injects. docs/RELIABILITY.md says from when to when the
+/// recovery from each is measured.
 package enum FaultKind: String, CaseIterable, Hashable, Sendable {
     case workerKilled = "worker killed"
     case workerFrozen = "worker frozen"

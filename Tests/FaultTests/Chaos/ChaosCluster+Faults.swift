@@ -95,7 +95,7 @@ extension ChaosCluster {
         let before = program.errors.text.count(of: word)
         let begin = try Ledger.now()
         try disk.fill()
-        // SQLite writes into its log again where it has been copied: the store may need no room yet.
+        // SQLite writes into its log again where it has been copied, and so may need no room yet.
         let isNoticed = try await follower.wait(within: .seconds(20)) {
             program.errors.text.count(of: word) > before
         }
