@@ -106,8 +106,12 @@ extension AMQPCodec {
         }
     }
 
-    private static func header(_ frame: amqp_frame_t) -> IncomingFrame {
+    private static func header(_ frame: amqp_frame_t) throws(AMQPError) -> IncomingFrame {
         let header = unsafe frame.payload.properties
+        // librabbitmq reads the properties of other classes into smaller structures.
+        guard unsafe header.class_id == UInt16(AMQP_BASIC_CLASS) else {
+            throw unsafe AMQPError("a header of class \(header.class_id), not of a message")
+        }
         let properties = unsafe header.decoded.assumingMemoryBound(
             to: amqp_basic_properties_t.self
         )

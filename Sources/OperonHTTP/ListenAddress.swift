@@ -12,17 +12,19 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// current directory.
     /// - Throws: a sentence that says what the text should be.
     package init(_ text: String) throws(HTTPServerError) {
+        let noSocket = HTTPServerError(
+            .invalid,
+            "“\(text)” names no socket: use unix:PATH, such as unix:/run/operon/operon.sock."
+        )
         guard text.hasPrefix(Self.socketPrefix) else {
-            self = .tcp(try HTTPAddress(text))
+            let address = try HTTPAddress(text)
+            // With its port, the name of such a machine would be that of a socket.
+            guard address.host + ":" != Self.socketPrefix else { throw noSocket }
+            self = .tcp(address)
             return
         }
         let path = String(text.dropFirst(Self.socketPrefix.count))
-        guard !path.isEmpty, path.last != "/", !path.utf8.contains(0) else {
-            throw HTTPServerError(
-                .invalid,
-                "“\(text)” names no socket: use unix:PATH, such as unix:/run/operon/operon.sock."
-            )
-        }
+        guard !path.isEmpty, path.last != "/", !path.utf8.contains(0) else { throw noSocket }
         if path.first == "/" {
             self = .socket(path)
         } else {

@@ -24,6 +24,17 @@ struct Finding: Sendable, CustomTestStringConvertible {
             "ABYBAAEAAAAHADwAHgF3Ac4BAAEAAAAOABQAKAGUA3doeQA8ACjO"
         ),
         Finding(
+            "amqp",
+            "the properties of a header of another class were read from memory behind them",
+            "AAIBAAEAAAAsADwAPARsb2NrAAAAAAAAAAcADW9wZXJvbi5ldmVudHMLY29vcmRp"
+                + "bmF0b3LOAgABAAAAHABaAAAAAP////////9cDW9wZWzOAwBhc2tzLjHO"
+        ),
+        Finding(
+            "text",
+            "the address “unix” was taken, and written as that of a socket",
+            "CXVuaXg="
+        ),
+        Finding(
             "stored-contents",
             "a stored jitter that is no number was read, and a pause cannot be computed with it",
             "AC8AAAAAAAAACgFnGioKAWEwAkIhCAIQgJTr3AMZAAAAAAAAAEAggLCdwt8BKQAAAAAAAPh/WgA="
