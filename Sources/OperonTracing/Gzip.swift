@@ -7,7 +7,7 @@ enum Gzip {
     /// zlib's default.
     private static let memoryLevel: Int32 = 8
 
-    /// - Returns: `nil` if zlib has no memory.
+    /// - Returns: `nil` if zlib has no memory, or does not take so many bytes at once.
     static func compress(_ bytes: [UInt8]) -> [UInt8]? {
         var stream = unsafe z_stream()
         let began = unsafe deflateInit2_(
@@ -25,13 +25,16 @@ enum Gzip {
         var input = bytes
         // All of it fits, so one call ends the stream.
         let bound = Int(unsafe deflateBound(&stream, uLong(bytes.count)))
+        guard let available = UInt32(exactly: bytes.count), let room = UInt32(exactly: bound) else {
+            return nil
+        }
         var isWhole = false
         let compressed = unsafe [UInt8](unsafeUninitializedCapacity: bound) { output, count in
             unsafe input.withUnsafeMutableBufferPointer { input in
                 unsafe stream.next_in = input.baseAddress
-                unsafe stream.avail_in = UInt32(input.count)
+                unsafe stream.avail_in = available
                 unsafe stream.next_out = output.baseAddress
-                unsafe stream.avail_out = UInt32(bound)
+                unsafe stream.avail_out = room
                 isWhole = unsafe deflate(&stream, Z_FINISH) == Z_STREAM_END
             }
             count = unsafe bound - Int(stream.avail_out)

@@ -78,17 +78,15 @@ struct GraphFileArguments: ParsableArguments {
             // The whole file is checked, even if only a part of it is needed.
             var compiled = try CompiledGraph.compile(read.graph)
             var graph = read.graph
-            let all = graph.operations
+            var omitted: Set<String> = []
             if !targets.isEmpty {
                 graph = try Self.part(of: read.graph, needed: targets)
                 compiled = try CompiledGraph.compile(graph)
+                omitted = Set(read.graph.operations.lazy.map(\.name))
+                omitted.subtract(graph.operations.lazy.map(\.name))
             }
             compiled.failFast = failFast
-            return LoadedGraph(
-                description: graph,
-                compiled: compiled,
-                omitted: Set(all.lazy.map(\.name)).subtracting(graph.operations.lazy.map(\.name))
-            )
+            return LoadedGraph(description: graph, compiled: compiled, omitted: omitted)
         } catch .unknownOperation(let name, let namedBy) where namedBy == Self.commandLine {
             throw missing(name)
         } catch {

@@ -143,6 +143,9 @@ import Testing
                 part.errors.hasPrefix("1 operation stays, 1 runs.\n  asked for: b\n"),
                 "\(part.errors)"
             )
+            let other = try await run(workspace, Self.mended, "b", "--from", "side")
+            #expect(other.end == .exit(2))
+            #expect(other.errors.contains("The targets do not need “side”"), "\(other.errors)")
             // What the part left out has succeeded, but after an earlier end of `b`.
             let whole = try await run(workspace, Self.mended, "--dry-run")
             #expect(

@@ -147,8 +147,7 @@ struct Run: AsyncParsableCommand {
     func run() async throws {
         let environment = Environment.current
         let graph = try graphFile.load(targets: targets, failFast: failureMode == .failFast)
-        let names = Set(graph.description.operations.lazy.map(\.name))
-        if let name = from.first(where: { !names.contains($0) }) { throw graphFile.missing(name) }
+        try checkFrom(graph)
         if dryRun {
             guard resume, let store, UserFile.byteCount(of: store) != nil else {
                 return DryRun(graph: graph).print()
@@ -182,6 +181,20 @@ struct Run: AsyncParsableCommand {
         )
         let code = try await session.run()
         throw ExitCode(code)
+    }
+}
+
+extension Run {
+    /// - Throws: `Failure` if an operation of `--from` is not in the graph that runs.
+    private func checkFrom(_ graph: LoadedGraph) throws(Failure) {
+        guard !from.isEmpty else { return }
+        let names = Set(graph.description.operations.lazy.map(\.name))
+        guard let name = from.first(where: { !names.contains($0) }) else { return }
+        guard graph.omitted.contains(name) else { throw graphFile.missing(name) }
+        throw Failure(
+            ExitStatus.usage,
+            "The targets do not need “\(name)”: name it as a target, or leave it out of --from."
+        )
     }
 }
 
