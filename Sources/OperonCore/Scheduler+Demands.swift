@@ -168,13 +168,15 @@ extension Scheduler {
                     return "worker \(index) is wrong about demand class \(number)"
                 }
             }
+            var taken = [Int](repeating: 0, count: demands.resources.count)
+            for (_, attempt) in attempts.owned(by: index) where !attempt.isYielded {
+                for need in demandClass(of: attempt.operation).needs {
+                    taken[need.resource] += need.amount
+                }
+            }
             for (number, resource) in demands.resources.enumerated() where resource.users > 0 {
                 let offered = worker.offer.resources[resource.name] ?? 0
-                let used = attempts.owned(by: index).reduce(0) { sum, owned in
-                    guard !owned.attempt.isYielded else { return sum }
-                    let needs = demandClass(of: owned.attempt.operation).needs
-                    return sum + needs.filter { $0.resource == number }.reduce(0) { $0 + $1.amount }
-                }
+                let used = taken[number]
                 guard worker.room.left(of: number) == offered - used else {
                     return "worker \(index) counts \(worker.room.left(of: number)) left of "
                         + "\(resource.name), and has \(offered - used)"

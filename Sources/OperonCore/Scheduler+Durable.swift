@@ -158,7 +158,7 @@ extension Scheduler {
         }
         return DurableOperation(
             state: graph.operations.state[index],
-            outcome: graph.finalOutcome(id.index),
+            outcome: outcome(of: id),
             flags: flags.rawValue,
             level: graph.operations.state[index] == .finished ? nil : graph.operations.level[index],
             isPrioritised: graph.prioritised.contains(id.index),
@@ -191,17 +191,16 @@ extension Scheduler {
 
     /// With names instead of numbers, which depend on the order in which the names were first used.
     private func durablePolicy(of id: OperationID) -> DurablePolicy {
-        let graph = graphs[id.graph]
-        let rule = graph.rule(id.index)
-        var policy = graph.policy(id.index)
-        let held = policy.keys.map { keys[graph.keys[Int($0)]].name }
+        let rule = graphs.rule(of: id)
+        var policy = graphs.policy(of: id)
+        let held = policy.keys.map { keys[graphs[id.graph].keys[Int($0)]].name }
         (policy.queue, policy.kind, policy.keys) = (0, 0, [])
         return DurablePolicy(
             policy: policy,
             queue: queues[rule.queue].name,
             kind: kinds[rule.kind].name,
             keys: held,
-            rank: graph.compiled.rank[Int(id.index)],
+            rank: graphs[id.graph].compiled.rank[Int(id.index)],
             bytes: byteCount(of: id)
         )
     }

@@ -91,35 +91,33 @@ extension Scheduler {
 
     package func explain(_ operation: OperationID) -> [Reason] {
         guard exists(operation) else { return [] }
-        let graph = graphs[operation.graph]
-        switch graph.operations.state[operation.index] {
+        switch graphs[state: operation] {
         case .finished: return []
         case .executing:
             if let external = externals[operation] { return [.awaitsCompletion(external.id)] }
             return reasonsWhileYielded(operation)
-        case .dispatched: return reasonsWhileDispatched(operation, in: graph)
+        case .dispatched: return reasonsWhileDispatched(operation)
         case .pending:
-            return [unfinishedDependencies(of: operation)]
-                + suspensions(of: operation, in: graph)
+            return [unfinishedDependencies(of: operation)] + suspensions(of: operation)
         case .ready:
-            return reasonsWhileReady(operation, in: graph)
+            return reasonsWhileReady(operation)
         }
     }
 
-    private func reasonsWhileDispatched(
-        _ operation: OperationID,
-        in graph: GraphState
-    ) -> [Reason] {
-        guard let attempt = attempts[graph.operations.attempt[operation.index]] else { return [] }
+    // Each of these names a part of the graph's state in place: a `let` would copy all of it, and
+    // clients ask this of every operation of a graph.
+
+    private func reasonsWhileDispatched(_ operation: OperationID) -> [Reason] {
+        guard let attempt = attempts[graphs[attempt: operation]] else { return [] }
         var reasons = [Reason.dispatched(to: workers[attempt.worker].identity.incarnation)]
-        if graph.operations.flags[operation.index].contains(.cancelRequested) {
-            if let reason = graph.reasons[operation.index] {
+        if graphs[flags: operation].contains(.cancelRequested) {
+            if let reason = graphs[operation.graph].reasons[operation.index] {
                 reasons.append(.cancelRequested(reason: reason))
             } else {
-                reasons.append(.graphCancelled(reason: graph.cancelReason))
+                reasons.append(.graphCancelled(reason: graphs[operation.graph].cancelReason))
             }
         }
-        reasons += suspensions(of: operation, in: graph)
+        reasons += suspensions(of: operation)
         if !isConnected { reasons.append(.disconnected) }
         return reasons
     }
@@ -138,41 +136,41 @@ extension Scheduler {
         return .dependencies(unfinished, more: more)
     }
 
-    private func suspensions(of operation: OperationID, in graph: GraphState) -> [Reason] {
+    private func suspensions(of operation: OperationID) -> [Reason] {
         var reasons: [Reason] = []
         if let suspension = suspension(of: .operation(operation)) {
             reasons.append(.operationSuspended(suspension))
         }
-        if let suspension = graph.suspension { reasons.append(.graphSuspended(suspension)) }
-        let queue = queues[graph.queue(operation.index)]
+        if let suspension = graphs[operation.graph].suspension {
+            reasons.append(.graphSuspended(suspension))
+        }
+        let queue = queues[graphs.queue(of: operation)]
         if let suspension = queue.suspension {
             reasons.append(.queueSuspended(queue.name, suspension))
         }
         return reasons
     }
 
-    private func reasonsWhileReady(_ operation: OperationID, in graph: GraphState) -> [Reason] {
-        var reasons = suspensions(of: operation, in: graph)
-        let flags = graph.operations.flags[operation.index]
-        let queue = queues[graph.queue(operation.index)]
-        if flags.contains(.delayed) {
-            let due = graph.delays[operation.index]?.due
-            let isRetry = graph.operations.retries[operation.index] > 0
-            if graph.unmet.contains(operation.index) {
+    private func reasonsWhileReady(_ operation: OperationID) -> [Reason] {
+        var reasons = suspensions(of: operation)
+        let queue = queues[graphs.queue(of: operation)]
+        if graphs[flags: operation].contains(.delayed) {
+            let due = graphs[operation.graph].delays[operation.index]?.due
+            if graphs[operation.graph].unmet.contains(operation.index) {
                 reasons.append(.notYet(due))
             } else {
-                reasons.append(isRetry ? .retryAt(due) : .notBefore(due))
+                reasons.append(graphs[retries: operation] > 0 ? .retryAt(due) : .notBefore(due))
             }
         }
         if let maximum = queue.maximum, !queue.hasRoomForNew {
-            let (held, more) = inFlight(ofQueue: graph.queue(operation.index))
+            let (held, more) = inFlight(ofQueue: graphs.queue(of: operation))
             reasons.append(.queueLimit(queue.name, maximum: maximum, held, more: more))
         }
         if let bucket = queue.bucket, let next = bucket.nextStart(at: lastEventAt) {
             reasons.append(.queueRate(queue.name, bucket.rate, next))
         }
-        for local in graph.policy(operation.index).keys {
-            let key = keys[graph.keys[Int(local)]]
+        for local in graphs[policy: operation].keys {
+            let key = keys[graphs[operation.graph].keys[Int(local)]]
             if let bucket = key.bucket, let next = bucket.nextStart(at: lastEventAt) {
                 reasons.append(.keyRate(key.name, bucket.rate, next))
             }
@@ -187,7 +185,7 @@ extension Scheduler {
         }
         if isLeaving { reasons.append(.leaving) }
         // It needs no worker: without a reason above, it would have started.
-        if graph.rule(operation.index).isExternal { return reasons }
+        if graphs.rule(of: operation).isExternal { return reasons }
         let bytesMax = configuration.limits.dispatchedBytes
         let bytes = byteCount(of: operation)
         if bytes > 0, dispatchedBytes > 0, dispatchedBytes + bytes > bytesMax {
@@ -197,7 +195,7 @@ extension Scheduler {
         if let reason = missingWorker(for: operation) { reasons.append(reason) }
         guard reasons.isEmpty else { return reasons }
         if let first = lastStartKept(from: operation) { return [.behind(first)] }
-        if hasWorkerWithRoom(for: operation) { return [behind(operation, in: graph)] }
+        if hasWorkerWithRoom(for: operation) { return [behind(operation)] }
         let demand = demand(of: operation)
         if let worker = placement(of: operation, demand, reserved: false),
             let first = reservations.first(where: { $0.worker == worker })
@@ -267,8 +265,8 @@ extension Scheduler {
     }
 
     /// The most urgent operation of its lane: nothing else delays this one.
-    private func behind(_ operation: OperationID, in graph: GraphState) -> Reason {
-        let lane = ready[graph.rule(operation.index).lane]
+    private func behind(_ operation: OperationID) -> Reason {
+        let lane = ready[graphs.rule(of: operation).lane]
         let first = lane.heap.unordered.filter {
             isEnqueued($0.operation) && $0.urgency == graphs.urgency(of: $0.operation)
         }.max()

@@ -48,7 +48,8 @@ extension Scheduler {
 
     private func violatedInvariant(of operation: OperationID, in graph: GraphState) -> String? {
         let index = operation.index
-        let name = "operation \(operation)"
+        // A string only where it is read: this is called for every operation after every event.
+        var name: String { "operation \(operation)" }
         let state = graph.operations.state[index]
         let (waiting, isDemanded, isReopened) = recomputedDemands(on: operation)
         switch state {

@@ -17,8 +17,10 @@ extension Scheduler {
 
     /// `nil`: it has no outcome, or only the kind of its outcome is kept.
     package func outcome(of operation: OperationID) -> Outcome? {
-        guard exists(operation) else { return nil }
-        return graphs[operation.graph].finalOutcome(operation.index)
+        // In place: a method of the graph's state would be called with a copy of it.
+        guard exists(operation), let kind = graphs[outcome: operation] else { return nil }
+        return kind == .succeeded
+            ? .succeeded : graphs[operation.graph].outcomes[operation.index]
     }
 
     /// Whether it succeeded without a process, because its files were up to date.

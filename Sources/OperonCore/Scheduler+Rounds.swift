@@ -112,7 +112,7 @@ extension Scheduler {
         for index in indices where seen.insert(index).inserted {
             let operation = OperationID(graph: id, index: index)
             guard exists(operation) else { throw unknown(.operation(operation)) }
-            switch graph.finalOutcome(index) {
+            switch outcome(of: operation) {
             case .failed, .cancelled: chosen.append(operation)
             case .skipped(let cause):
                 guard findCauses(of: operation, &search) else {

@@ -86,11 +86,6 @@ struct GraphState: Sendable {
     func urgency(_ index: UInt32) -> UInt8 {
         operations.level[index] << 1 | (operations.flags[index].contains(.comesBack) ? 1 : 0)
     }
-
-    func finalOutcome(_ index: UInt32) -> Outcome? {
-        guard let kind = operations.outcome[index] else { return nil }
-        return kind == .succeeded ? .succeeded : outcomes[index]
-    }
 }
 
 /// Finds the policies and keys that a graph has already, so that equal policies are stored once.
