@@ -24,6 +24,12 @@ struct Simulate: AsyncParsableCommand {
     @Flag(help: "Break every rule on purpose, one after the other: each must fail for some seed.")
     var violations = false
 
+    @Option(
+        name: .customLong("check-every"),
+        help: "Check the scheduler's state after every so many steps; every 64th seed, after each."
+    )
+    var checkedSteps = 32
+
     @Flag(help: "Ask after every event why each operation waits: every reason must be true.")
     var explain = false
 
@@ -36,6 +42,8 @@ struct Simulate: AsyncParsableCommand {
     @Flag(help: "Print the fingerprint of every seed: equal for equal behaviour.")
     var hashes = false
 
+    /// One seed in so many computes the rules after each step.
+    private static let thoroughSeeds: UInt64 = 64
     /// How many seeds are kept in memory at once.
     private static let batchSeeds: UInt64 = 10_000
     /// With fewer seeds, some fault may never happen.
@@ -46,8 +54,10 @@ struct Simulate: AsyncParsableCommand {
     /// Each rule must be missed by some seed when it is broken.
     private func breakEverything() async throws {
         let rules = PlantedViolation.allCases
-        let noticed = await Self.parallel(rules.count) { index in
+        let noticed = await Self.parallel(rules.count) { index, thread in
             let seed = (from..<from + seeds).first { seed in
+                SeedsUnderWay.begin(seed, thread: thread)
+                // After each step: the core traps on a state that it was not meant to meet.
                 var simulator = Simulator(seed: seed, violation: rules[index])
                 return simulator.run() != nil
             }
@@ -64,7 +74,20 @@ struct Simulate: AsyncParsableCommand {
         }
     }
 
+    /// What the rules cost is most of a run that computes them after each step. Seeds are cheaper
+    /// than steps: a state that breaks a rule is met again in others.
+    private func checkedSteps(of seed: UInt64) -> Int {
+        violation != nil || seed.isMultiple(of: Self.thoroughSeeds) ? 1 : checkedSteps
+    }
+
+    func validate() throws {
+        guard checkedSteps >= 1 else {
+            throw ValidationError("--check-every needs a number of steps from 1 on")
+        }
+    }
+
     func run() async throws {
+        SeedsUnderWay.printIfTrapped()
         if violations { return try await breakEverything() }
         var planted: PlantedViolation?
         if let violation {
@@ -102,13 +125,16 @@ struct Simulate: AsyncParsableCommand {
         _ count: UInt64,
         _ violation: PlantedViolation?
     ) async -> [Run] {
-        await Self.parallel(Int(count), cores: trace ? 1 : nil) { index in
-            let run = Run(
-                seed: first + UInt64(index),
-                violation: violation,
-                explains: explain,
-                traces: trace
-            )
+        await Self.parallel(Int(count), cores: trace ? 1 : nil) { index, thread in
+            let seed = first + UInt64(index)
+            SeedsUnderWay.begin(seed, thread: thread)
+            let steps = checkedSteps(of: seed)
+            var run = Run(seed: seed, violation, checkedSteps: steps, explain, traces: trace)
+            if run.broken != nil, steps > 1, !trace {
+                // Which step broke it. If the rule held after each step, it was another rule.
+                let closer = Run(seed: seed, violation, checkedSteps: 1, explain, traces: false)
+                if closer.broken != nil { run = closer }
+            }
             return (run, run.broken != nil)
         }
     }
@@ -116,7 +142,8 @@ struct Simulate: AsyncParsableCommand {
     private func add(_ run: Run, to totals: inout Totals) throws {
         if let broken = run.broken {
             print("seed \(run.seed): \(broken)")
-            print("again: simulate --from \(run.seed) --seeds 1\(explain ? " --explain" : "")")
+            let options = explain ? " --explain" : ""
+            print("again: simulate --from \(run.seed) --seeds 1 --check-every 1\(options)")
             throw ExitCode.failure
         }
         totals.starts += run.starts
@@ -161,17 +188,20 @@ struct Simulate: AsyncParsableCommand {
 
     /// The results for 0..<count, computed on all cores.
     ///
-    /// - Parameter compute: Also says whether it is enough. Those with lower numbers are computed
-    ///   all the same.
+    /// - Parameter compute: Is given the number of its thread, from 0 on. Also says whether it is
+    ///   enough. Those with lower numbers are computed all the same.
     private static func parallel<Result: Sendable>(
         _ count: Int,
         cores: Int? = nil,
-        _ compute: @escaping @Sendable (Int) -> (result: Result, isEnough: Bool)
+        _ compute:
+            @escaping @Sendable (_ index: Int, _ thread: Int) -> (
+                result: Result, isEnough: Bool
+            )
     ) async -> [Result] {
         let shared = Shared()
         let tasks = cores ?? ProcessInfo.processInfo.activeProcessorCount
         return await withTaskGroup(of: [(Int, Result)].self) { group in
-            for _ in 0..<min(tasks, count) {
+            for thread in 0..<min(tasks, count) {
                 group.addTask {
                     var own: [(Int, Result)] = []
                     // A number that was taken is computed.
@@ -179,7 +209,7 @@ struct Simulate: AsyncParsableCommand {
                         case let index = shared.next.add(1, ordering: .relaxed).oldValue,
                         index < count
                     {
-                        let (result, isEnough) = compute(index)
+                        let (result, isEnough) = compute(index, thread)
                         if isEnough { shared.isStopped.store(true, ordering: .relaxed) }
                         own.append((index, result))
                     }
@@ -202,9 +232,15 @@ private struct Run: Sendable {
     let coverage: SimulatorCoverage
     private(set) var reasons: Set<Scheduler.Reason.Kind> = []
 
-    init(seed: UInt64, violation: PlantedViolation?, explains: Bool, traces: Bool) {
+    init(
+        seed: UInt64,
+        _ violation: PlantedViolation?,
+        checkedSteps: Int,
+        _ explains: Bool,
+        traces: Bool
+    ) {
         self.seed = seed
-        var simulator = Simulator(seed: seed, violation: violation)
+        var simulator = Simulator(seed: seed, violation: violation, checkedSteps: checkedSteps)
         if traces { simulator.trace = { print($0) } }
         let met = Mutex(reasons)
         if explains {

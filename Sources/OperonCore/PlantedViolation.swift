@@ -126,6 +126,12 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case completesTwice
     /// After a restart, never ends an external operation that is not completed in time.
     case forgetsTimeouts
+    /// Starts operations while the coordinator leaves.
+    case startsWhileLeaving
+    /// Goes on with a graph that is to be cancelled at the first failure.
+    case ignoresFailFast
+    /// Sends an attempt again and again that no message can carry.
+    case keepsUnsendable
     /// Starts an operation at once that asked not to be started before a time.
     case forgetsPauses
     // The worker's rules.

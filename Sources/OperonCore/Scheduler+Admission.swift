@@ -5,7 +5,7 @@ import OperonModel
 extension Scheduler {
     /// Grants ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
-        guard !isLeaving else { return }
+        guard !isLeaving || configuration.violation == .startsWhileLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
         ready.unlistEmptyExternals()
         // A worker that is kept no longer may be used by others, or kept for them.

@@ -218,7 +218,7 @@ extension Scheduler {
         worklist.append((operation, outcome))
         drainWorklist(at: now, into: &effects)
         if outcome.kind == .failed, graphs[operation.graph].compiled.failFast,
-            !graphs[operation.graph].isCancelled
+            !graphs[operation.graph].isCancelled, configuration.violation != .ignoresFailFast
         {
             let reason = "an operation failed"
             let target = Target.graph(operation.graph)

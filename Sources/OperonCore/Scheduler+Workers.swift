@@ -477,7 +477,8 @@ extension Scheduler {
             claim.sent <= workers[worker].handled || configuration.violation == .judgesBeatEarly
         else { return }
         workers[worker].claim = nil
-        guard configuration.violation != .neverRepeats else { return }
+        // What a coordinator that leaves has stopped must not be sent again by it.
+        guard configuration.violation != .neverRepeats, !isLeaving else { return }
         let held = claim.held.map(\.attempt).sorted()
         var lost: [UInt32] = []
         for (place, attempt) in attempts.owned(by: worker) {
@@ -490,7 +491,14 @@ extension Scheduler {
             }
         }
         // The list is newest first; attempts are dispatched again in their first order.
-        for place in lost.reversed() { dispatch(place, into: &effects) }
+        for place in lost.reversed() {
+            if attempts[place]?.hasStarted == true {
+                // The last coordinator had it stopped as it left: a number is started once.
+                requeue(place, .returned, at: now, into: &effects)
+            } else {
+                dispatch(place, into: &effects)
+            }
+        }
     }
 }
 
@@ -532,7 +540,9 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         let operation = held.operation
-        guard let place = attemptPlace(of: held) else { return }
+        guard configuration.violation != .keepsUnsendable,
+            let place = attemptPlace(of: held)
+        else { return }
         _ = removeAttempt(place)
         let end = now.monotonic
         effects.attemptEnded(held.attempt, operation, .failed(error), start: nil, end: end)

@@ -237,6 +237,8 @@ extension WorkerAgent {
             case .waiting: remove(unwanted.attempt)
             case .running, .yielded:
                 guard holding.end != .silent else { return }
+                // Who stopped it may have left, and the next coordinator must know.
+                reportStart(unwanted.attempt)
                 held[unwanted.attempt]?.end = .silent
                 effects.stops.append(.kill(unwanted.attempt))
             }

@@ -61,7 +61,7 @@ extension Simulator {
 
     /// What was decided in the last event.
     mutating func checkDecisions() {
-        for record in effects.records {
+        for (place, record) in effects.records.enumerated() {
             switch record {
             case .delayed(let operation, let until?), .retryScheduled(let operation, let until):
                 notePause(of: operation, until)
@@ -69,6 +69,8 @@ extension Simulator {
                 // One that waits for something else again is not let go, even if that has ended.
                 switch scheduler.state(of: operation) {
                 case .pending, .finished: pauses[operation] = nil
+                // What it waited for again has ended in the same step.
+                case .ready where isDelayed(operation, after: place): pauses[operation] = nil
                 case .ready, .dispatched, .executing:
                     if effects.notices.contains(.ready(operation)) { pauses[operation] = nil }
                     checkRelease(of: operation)
@@ -86,6 +88,12 @@ extension Simulator {
                 .dependencyRemoved, .reopened, .trigger:
                 continue
             }
+        }
+    }
+
+    private func isDelayed(_ operation: OperationID, after place: Int) -> Bool {
+        effects.records.dropFirst(place + 1).contains { record in
+            if case .delayed(operation, _?) = record { true } else { false }
         }
     }
 
@@ -115,7 +123,7 @@ extension Simulator {
         ledger.broken("\(operation) was let go before its date")
     }
 
-    private func policy(of operation: OperationID) -> OperationPolicy {
+    func policy(of operation: OperationID) -> OperationPolicy {
         let graph = scheduler.compiled(operation.graph)
         return graph.policies[Int(graph.policy[Int(operation.index)])]
     }
@@ -153,7 +161,8 @@ extension Simulator {
     mutating func checkDates() {
         at(now + .seconds(1), .datesChecked)
         guard store?.isAlive != false, scheduler.graphCount > 0,
-            now - clockSetAt > Self.dateSlack, now - coordinatorAliveSince > Self.dateSlack
+            now - clockSetAt > Self.dateSlack, now - coordinatorAliveSince > Self.dateSlack,
+            now - coordinatorThawedAt > Self.dateSlack
         else { return }
         let late = moment.wall + (.zero - Self.dateSlack)
         for number in 0..<UInt32(scheduler.graphCount) {

@@ -29,6 +29,7 @@ extension Simulator {
         for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
             checkLoss(of: attempt, operation)
         }
+        checkLeaving()
         if let trace {
             for record in effects.records { trace("  \(record)") }
             for notice in effects.notices { trace("  \(notice)") }
@@ -53,6 +54,7 @@ extension Simulator {
     mutating func send(_ messages: [Scheduler.Message]) {
         for message in messages where coordinatorIsUp {
             if dies(.betweenMessages) { return }
+            trace?("  sent to \(message.destination): \(message.body)")
             ledger.record(message)
             watchIntruder(message)
             send(message)
@@ -116,7 +118,10 @@ extension Simulator {
             }
             body = .control(control)
         case .plain(let plain): body = plain
-        case .dispatch(let acknowledged, let grants):
+        case .dispatch(let acknowledged, let all):
+            let grants = sendable(all)
+            // The number of the message is missing: the worker asks for it.
+            guard !grants.isEmpty else { return }
             body = .dispatch(
                 Dispatch(
                     acknowledged: acknowledged,
@@ -211,8 +216,8 @@ extension Simulator {
         guard coordinatorIsUp else { return }
         ledger.met(.coordinatorCut)
         coordinatorIsUp = false
-        drive(.transportDown)
-        at(now + .milliseconds(Int64(network.next() % 13_000)), .coordinatorUp)
+        perform(.coordinatorLostLink)
+        at(now + .milliseconds(outage(upTo: 13_000)), .coordinatorUp)
     }
 
     mutating func crashBroker() {
@@ -221,7 +226,7 @@ extension Simulator {
         brokerIsUp = false
         disconnectCoordinator()
         for index in workers.indices { disconnect(index) }
-        at(now + .milliseconds(Int64(network.next() % 8_000)), .brokerUp)
+        at(now + .milliseconds(outage(upTo: 8_000)), .brokerUp)
     }
 
     mutating func restartBroker() { brokerIsUp = true }

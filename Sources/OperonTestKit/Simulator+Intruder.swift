@@ -19,7 +19,7 @@ extension Simulator {
         let envelope = intruder.message(
             scheduler.reign,
             scheduler.epoch,
-            addition: strangeAddition,
+            addition: Self.strangeAddition,
             at: now
         )
         ledger.met(.intruderSpoke)
@@ -33,7 +33,7 @@ extension Simulator {
     }
 
     /// What no operation of the simulator adds by itself, but any could.
-    private var strangeAddition: [UInt8] {
+    private static let strangeAddition: [UInt8] = {
         var graph = GraphDescription(name: "added")
         graph.operations = [OperationDescription(name: Self.strangeName, work: .nothing)]
         graph.operations[0].queue = "a"
@@ -42,7 +42,7 @@ extension Simulator {
         } catch {
             preconditionFailure("one operation has a stored form: \(error)")
         }
-    }
+    }()
 
     static let strangeName = "strange"
 

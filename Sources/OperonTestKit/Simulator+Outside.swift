@@ -88,7 +88,9 @@ extension Simulator {
     /// Nothing waits for somebody longer than it may. What began in an earlier life is over by the
     /// wall clock or, when that was set back, as long after the start of this life as it may take.
     private mutating func checkTimeouts() {
-        guard coordinatorIsUp, now - coordinatorUpSince > Self.timeoutSlack else { return }
+        guard coordinatorIsUp, now - coordinatorUpSince > Self.timeoutSlack,
+            now - coordinatorThawedAt > Self.timeoutSlack
+        else { return }
         for held in ledger.openOutside {
             guard let timeout = ledger.kept.grown.members[held.operation]?.timeout,
                 let start = ledger.kept.outsideSince[held.attempt]
@@ -112,7 +114,7 @@ extension Simulator {
 extension SimulatorLedger {
     /// What somebody outside is to complete, as far as it is kept.
     var openOutside: [HeldAttempt] {
-        kept.open.filter { kept.granted[$0.value] == .nobody }
+        kept.open.lazy.filter { kept.granted[$0.value] == .nobody }
             .map { HeldAttempt(attempt: $0.value, operation: $0.key) }
             .sorted { $0.operation < $1.operation }
     }

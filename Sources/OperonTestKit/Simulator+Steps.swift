@@ -38,6 +38,7 @@ struct SimulatedWorker {
 // What happens in the simulated cluster, and what each side's effects do to it.
 extension Simulator {
     mutating func perform(_ step: Step) {
+        if waits(step) { return }
         switch step {
         case .coordinatorUp: connectCoordinator()
         case .coordinatorDown: disconnectCoordinator()
@@ -45,6 +46,11 @@ extension Simulator {
             guard let wake = coordinatorWake, wake <= now else { return }
             coordinatorWake = nil
             drive(.timeReached)
+        case .coordinatorLostLink:
+            // It may have died before it saw that.
+            guard !coordinatorIsUp, store?.isAlive != false else { return }
+            drive(.transportDown)
+        case .coordinatorFrozen(let end): freezeCoordinator(until: end)
         case .coordinatorDies(let crash): store?.crash = crash
         case .journalDies(let draw, let isPowerCut): planJournalDeath(draw, isPowerCut: isPowerCut)
         case .coordinatorStarted(let generation): startCoordinator(generation: generation)
@@ -84,6 +90,9 @@ extension Simulator {
         case .command(let event): ask(event)
         case .submit: submit()
         case .prune: prune()
+        case .shutdown(let kill): shutDown(kill: kill)
+        case .leaves(let generation): leave(generation: generation)
+        case .unsendable(let held, let generation): failUnsendable(held, generation: generation)
         case .grow: grow()
         case .steer: steer()
         case .completeSome: completeSome()
@@ -116,6 +125,11 @@ extension Simulator {
 
     private mutating func delay() -> Duration {
         .microseconds(100 + Int64(network.next() % UInt64(scenario.delayMax * 1_000)))
+    }
+
+    /// In milliseconds.
+    mutating func outage(upTo milliseconds: Int64) -> Int64 {
+        Int64(network.next() % UInt64(milliseconds * scenario.process.scale))
     }
 
     mutating func isLost() -> Bool {
@@ -191,8 +205,9 @@ extension Simulator {
             host: "simulated",
             processID: 1,
             slots: workers[index].slots,
-            kinds: SimulatorScenario.kinds
+            kinds: scenario.kinds(ofWorker: index)
         )
+        configuration.queues = scenario.queues(ofWorker: index)
         configuration.violation = scenario.violation
         configuration.offer = scenario.offer(ofWorker: index)
         let count = configuration.offer.resources[ResourceAmount.gpusName] ?? 0
@@ -227,7 +242,7 @@ extension Simulator {
         workers[index].inbox.removeAll { $0.connection != nil }
         accept(.linkDown, index)
         // Often at once: what the old connection sent is then still on its way.
-        let pause: Int64 = network.next() % 2 == 0 ? 5 : 5_000
+        let pause: Int64 = network.next() % 2 == 0 ? 5 : 5_000 * scenario.process.scale
         at(
             now + .milliseconds(Int64(network.next() % UInt64(pause))),
             .workerUp(index, incarnation: incarnation)
@@ -247,7 +262,7 @@ extension Simulator {
         guard workers[index].agent != nil else { return }
         ledger.met(.workerKilled)
         endProcess(of: index)
-        at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
+        at(now + .milliseconds(outage(upTo: 10_000)), .workerBoot(index))
     }
 
     private mutating func freeze(_ index: Int, until: Timestamp) {
@@ -303,7 +318,7 @@ extension Simulator {
     private mutating func leave(_ index: Int) {
         guard workers[index].agent != nil else { return }
         endProcess(of: index)
-        at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
+        at(now + .milliseconds(outage(upTo: 10_000)), .workerBoot(index))
     }
 
     private mutating func perform(_ effects: WorkerAgent.Effects, _ index: Int) {
@@ -326,6 +341,8 @@ extension Simulator {
         for answer in effects.answers { take(answer, index, incarnation) }
         for stop in effects.stops { self.stop(stop, index, incarnation) }
         if effects.wantsReconnect { disconnect(index) }
+        // It may have left meanwhile, with what it was told; whoever came in its place has no wake.
+        guard workers[index].incarnation == incarnation else { return }
         if let wake = effects.wakeAt, wake < (workers[index].wake ?? .distantFuture) {
             workers[index].wake = max(wake, now)
             at(max(wake, now), .workerWake(index, incarnation: incarnation))
@@ -376,6 +393,7 @@ extension Simulator {
                 ? ledger.isOpen(held) : scheduler.isInFlight(held.attempt)
         )
         checkInputs(of: held, index)
+        checkFitness(of: index, for: held.operation)
         workers[index].running.insert(held.attempt)
         checkSlots(of: index)
         let length = Duration.microseconds(

@@ -94,8 +94,10 @@ extension Simulator {
     /// A scheduler that is rebuilt from everything that was decided is the one that decided it.
     private mutating func compareWithRestored() {
         store?.eventCount += 1
-        guard let store,
-            store.eventCount % (Self.comparedEvents * scenario.checkedSteps) == 0
+        let events = UInt64(Self.comparedEvents * scenario.checkedSteps)
+        // In place, here and below: a copy of the store counts references to all that it holds.
+        guard let count = store?.eventCount, (UInt64(count) &+ seed).isMultiple(of: events),
+            let store
         else { return }
         switch restored(from: store.decided.state) {
         case .success(let restored):
@@ -168,8 +170,8 @@ extension Simulator {
     }
 
     private mutating func startSync() {
-        guard let store, store.syncing == nil,
-            store.gate.wantsSync || scenario.violation == .acknowledgesBeforeSync
+        guard store?.gate.wantsSync == true || scenario.violation == .acknowledgesBeforeSync,
+            let store, store.syncing == nil
         else { return }
         self.store?.syncing = (store.gate.committed, store.image, ledger.kept)
         self.store?.syncingNumber = store.journal?.stored ?? 0
@@ -178,22 +180,24 @@ extension Simulator {
     }
 
     mutating func synced(generation: Int) {
-        guard let store, store.generation == generation, let syncing = store.syncing else { return }
-        self.store?.syncing = nil
-        guard sync(upTo: store.syncingNumber) else { return }
-        self.store?.durable = syncing.image
-        self.store?.durableLedger = syncing.ledger
+        guard store?.generation == generation, let syncing = store?.syncing,
+            let number = store?.syncingNumber
+        else { return }
+        store?.syncing = nil
+        guard sync(upTo: number) else { return }
+        store?.durable = syncing.image
+        store?.durableLedger = syncing.ledger
         if dies(.afterSync) { return }
-        send(self.store?.gate.didSync(upTo: syncing.step) ?? [])
+        send(store?.gate.didSync(upTo: syncing.step) ?? [])
         dropForgotten()
-        if self.store?.gate.wantsSync == true { startSync() }
+        if store?.gate.wantsSync == true { startSync() }
     }
 
     /// Whether nothing waits to be kept.
     var isKept: Bool {
-        guard let store else { return true }
-        return store.isAlive && store.committing == nil && !store.gate.hasWaiting
-            && store.syncing == nil
+        store == nil
+            || store?.isAlive == true && store?.committing == nil && store?.syncing == nil
+                && store?.gate.hasWaiting == false
     }
 
     // MARK: - Forgetting
@@ -216,9 +220,9 @@ extension Simulator {
     }
 
     private mutating func dropForgotten() {
-        guard let store, let (graphs, step) = store.dropping, store.gate.synced >= step
+        guard let (graphs, step) = store?.dropping, let synced = store?.gate.synced, synced >= step
         else { return }
-        self.store?.dropping = nil
+        store?.dropping = nil
         _ = drop(graphs)
     }
 
@@ -266,7 +270,7 @@ extension Simulator {
         coordinatorConnection += 1
         coordinatorWake = nil
         nextDate = nil
-        let pause: Int64 = disk.next() % 2 == 0 ? 200 : 12_000
+        let pause: Int64 = disk.next() % 2 == 0 ? 200 : 12_000 * scenario.process.scale
         let length = Int64(disk.next() % UInt64(pause))
         at(now + .milliseconds(length), .coordinatorStarted(generation: store.generation))
     }
@@ -298,6 +302,7 @@ extension Simulator {
         case .success(let restored):
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
             scheduler = restored
+            isLeaving = false
             self.store?.isAlive = true
             coordinatorAliveSince = now
             self.store?.decided = store.image

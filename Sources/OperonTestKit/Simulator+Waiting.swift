@@ -27,6 +27,8 @@ extension Simulator {
         guard scenario.waiting > 0, !isPoison(held.operation),
             inside.fraction() < scenario.waiting
         else { return true }
+        // A power cut may have taken its graph back.
+        guard scheduler.isKnown(held.operation) else { return true }
         let count = UInt64(scheduler.operationCount(of: held.operation.graph))
         guard count > 0 else { return true }
         let names = (0...inside.next() % 3).map { _ in String(inside.next() % count) }

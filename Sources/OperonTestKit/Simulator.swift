@@ -24,6 +24,7 @@ package struct Simulator {
     var demands: SeededGenerator
     var returns: SeededGenerator
     var journalFaults: SeededGenerator
+    var process: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
@@ -42,6 +43,12 @@ package struct Simulator {
     var coordinatorConnection = 0
     var coordinatorWake: Timestamp?
     var coordinatorAliveSince = Timestamp.zero
+    /// It stands still until then.
+    var coordinatorFrozenUntil: Timestamp?
+    /// When it went on, or will, after it stood still.
+    var coordinatorThawedAt = Timestamp.zero
+    /// It was asked to end, and starts nothing.
+    var isLeaving = false
     /// How far the wall clock is ahead of the monotonic one, and when it was set last.
     var clockOffset = Duration.zero
     /// The latest date that the coordinator has seen.
@@ -63,6 +70,7 @@ package struct Simulator {
     /// `nil`: nobody is hostile.
     var intruder: SimulatedIntruder?
     var isHealed = false
+    var healedAt = Timestamp.zero
     /// When a lane may deliver next: order is kept within it.
     var laneFree: [Lane: Timestamp] = [:]
 
@@ -86,6 +94,7 @@ package struct Simulator {
         clocks = SeededGenerator(seed: seed ^ 0x636c_6f63_6b73_0000)
         returns = SeededGenerator(seed: seed ^ 0x7265_7475_726e_7300)
         journalFaults = SeededGenerator(seed: seed ^ 0x6a6f_7572_6e61_6c00)
+        process = SeededGenerator(seed: seed ^ 0x7374_616e_6473_0000)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
@@ -105,9 +114,12 @@ package struct Simulator {
     }
 
     /// A seed's own swarm draw.
-    package init(seed: UInt64, violation: PlantedViolation? = nil) {
+    ///
+    /// - Parameter checkedSteps: see `SimulatorScenario.checkedSteps`.
+    package init(seed: UInt64, violation: PlantedViolation? = nil, checkedSteps: Int = 1) {
         var scenario = Self.scenario(of: seed, hasStore: seed % 4 < 2)
         scenario.violation = violation
+        scenario.checkedSteps = checkedSteps
         self.init(seed: seed, scenario: scenario)
     }
 
@@ -139,6 +151,8 @@ package struct Simulator {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
             scenario.prunings = Int(pruning.next() % 4)
         }
+        scenario.process = .drawn(from: seed, scenario)
+        scenario.makeLong()
         return scenario
     }
 
@@ -154,6 +168,8 @@ package struct Simulator {
         case coordinatorUp
         case coordinatorDown
         case coordinatorWake
+        case coordinatorLostLink
+        case coordinatorFrozen(until: Timestamp)
         case coordinatorDies(SimulatedStore.Crash)
         case journalDies(draw: UInt64, isPowerCut: Bool)
         case coordinatorStarted(generation: Int)
@@ -182,6 +198,9 @@ package struct Simulator {
         /// The first graph comes in, again if it was lost with a power cut.
         case submit
         case prune
+        case shutdown(kill: Bool)
+        case leaves(generation: Int)
+        case unsendable(HeldAttempt, generation: Int)
         case grow
         case steer
         case completeSome
@@ -219,7 +238,8 @@ package struct Simulator {
     package mutating func run() -> String? {
         prepare()
         var count = 0
-        let end = now + Self.faultPhase + Self.drainBound
+        let scale = Int(scenario.process.scale)
+        let end = now + (Self.faultPhase + Self.drainBound) * scale
         while let entry = agenda.popMin() {
             now = max(now, entry.time)
             count += 1
@@ -231,13 +251,19 @@ package struct Simulator {
             perform(entry.step)
             ledger.fold(now.nanoseconds)
             if let broken = ledger.violation { return broken }
-            if count % scenario.checkedSteps == 0, let broken = scheduler.violatedInvariant() {
-                return broken
-            }
+            if isChecked(count), let broken = scheduler.violatedInvariant() { return broken }
             if let broken = inspector?(scheduler) { return broken }
-            if isHealed, isKept, isDrained { return finalCheck() ?? checkJournal() }
+            if isHealed, isKept, isDrained, !isStillWatched {
+                return finalCheck() ?? checkJournal()
+            }
         }
         return notDrained()
+    }
+
+    /// Whether the scheduler's invariants are computed anew after this step. Seeds begin at
+    /// different steps, so that together they look at all.
+    private func isChecked(_ step: Int) -> Bool {
+        (UInt64(step) &+ seed).isMultiple(of: UInt64(scenario.checkedSteps))
     }
 
     private var isDrained: Bool {
@@ -268,6 +294,7 @@ package struct Simulator {
         }
         if let broken = ledger.missingOutcome(of: scenario.operations) { return broken }
         guard ledger.kept.grown.open.isEmpty else { return "a graph is open for ever" }
+        if let dead = deadWorker() { return dead }
         if scenario.isFaultFree, ledger.copies > 0 {
             return "\(ledger.copies) copies were sent over a transport that lost nothing"
         }
@@ -295,8 +322,10 @@ extension Simulator {
             at(now + .seconds(1), .completeSome)
         }
         if scenario.asking > 0 { graph = scenario.demanding(graph, with: &demands) }
+        graph.failFast = scenario.process.failFast
         self.graph = graph
         ledger.topology = graph.topology
+        if graph.failFast { ledger.failsFast = GraphID(rawValue: 0) }
         ledger.kept.limit = scenario.queueLimit
         store?.durableLedger = ledger.kept
         if store?.journal != nil { startJournal() }
@@ -317,8 +346,9 @@ extension Simulator {
             at(start + .seconds(1), .intrudes)
         }
         plan(faults: &faults, from: start + .seconds(1))
+        planProcess(from: start + .seconds(1))
         planJournalDeaths(from: start + .seconds(1))
-        at(start + Self.faultPhase, .heal)
+        at(start + Self.faultPhase * Int(scenario.process.scale), .heal)
     }
 
     /// What goes wrong and what somebody asks for, each at its moment.
@@ -395,11 +425,13 @@ extension Simulator {
         from start: Timestamp,
         seconds: Int64
     ) -> Timestamp {
-        start + .nanoseconds(Int64(generator.next() % UInt64(seconds * 1_000_000_000)))
+        let span = UInt64(seconds * scenario.process.scale * 1_000_000_000)
+        return start + .nanoseconds(Int64(generator.next() % span))
     }
 
     mutating func heal() {
         isHealed = true
+        healedAt = now
         store?.journal?.cancelDeath()
         reviveCoordinator()
         if !brokerIsUp { perform(.brokerUp) }

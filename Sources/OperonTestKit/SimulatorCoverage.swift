@@ -40,6 +40,10 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case ticked
         case workerFrozen
         case coordinatorCut
+        case coordinatorFrozen
+        case coordinatorAskedToLeave
+        case attemptUnsendable
+        case failedFast
         case brokerCrashed
         case oldCoordinator
         case workerDrained

@@ -28,7 +28,12 @@ package struct SimulatorLedger {
     private(set) var forgottenEnds: Set<OperationID> = []
     private var started: Set<AttemptID> = []
     private var ended: Set<AttemptID> = []
-    private var recalled: Set<AttemptID> = []
+    /// The graph that is cancelled when one of its operations fails.
+    var failsFast: GraphID?
+    /// Attempts that no message could carry.
+    var unsendable: Set<AttemptID> = []
+    /// On which connections of their workers.
+    private var recalled: [AttemptID: UInt32] = [:]
     private var recallDelivered: Set<AttemptID> = []
     /// Attempts that were given the key: how many may hold it with them, in the order in which they
     /// got it.
@@ -70,6 +75,8 @@ package struct SimulatorLedger {
         var outsideOver: [HeldAttempt] = []
         /// What may not be granted before a time, until it is said that the time has come.
         var pauses: [OperationID: WallTime] = [:]
+        /// Graphs that were cancelled, and of which nothing was opened again.
+        var stopped: Set<GraphID> = []
         /// Every operation, and what waits for what by now.
         var grown = GrownLedger()
         /// What was added from inside, by whom.
@@ -183,6 +190,7 @@ package struct SimulatorLedger {
             grow(by: record)
             checkPause(record)
             checkRate(record)
+            checkStopped(record)
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)
@@ -200,7 +208,7 @@ package struct SimulatorLedger {
                 takeKey(operation, attempt)
                 kept.open[operation] = attempt
                 // What was asked before it was lost is withdrawn.
-                recalled.remove(attempt)
+                recalled[attempt] = nil
                 recallDelivered.remove(attempt)
             case .attemptEnded(let attempt, let operation, _):
                 endedOutside(HeldAttempt(attempt: attempt, operation: operation))
@@ -281,6 +289,7 @@ package struct SimulatorLedger {
         switch ending {
         // An input arrived damaged again and again: it never started.
         case .failed(.undecodable) where !started.contains(attempt): return
+        case .failed(.inputTooLarge) where unsendable.contains(attempt): return
         // Nobody completed it in time.
         case .failed(.timeout) where kept.granted[attempt] == .nobody: met(.outsideTimedOut)
         // Nor before its date.
@@ -299,21 +308,22 @@ package struct SimulatorLedger {
         case .dispatch(_, let grants):
             for grant in grants {
                 let attempt = grant.held.attempt
-                if recalled.contains(attempt) {
+                // What waits for the disk may leave for a connection that is gone by now.
+                if let connection = recalled[attempt], connection <= message.connection {
                     broken("attempt \(attempt) was sent again after it was recalled")
                 }
                 sentTo[attempt, default: 0] += 1
             }
-        case .plain(.control(let control)): ordered(control.orders)
-        case .plain(.welcome(let welcome)): ordered(welcome.orders)
+        case .plain(.control(let control)): ordered(control.orders, on: message.connection)
+        case .plain(.welcome(let welcome)): ordered(welcome.orders, on: message.connection)
         case .plain: return
         }
     }
 
-    private mutating func ordered(_ orders: [Order]) {
+    private mutating func ordered(_ orders: [Order], on connection: UInt32) {
         for order in orders {
             switch order {
-            case .recall(let held), .cancel(let held): recalled.insert(held.attempt)
+            case .recall(let held), .cancel(let held): recalled[held.attempt] = connection
             case .stop, .drain: continue
             }
         }
@@ -324,7 +334,7 @@ package struct SimulatorLedger {
     /// What was asked before is forgotten with who asked it.
     mutating func died() {
         kept.forgetWaits()
-        recalled = []
+        recalled = [:]
         expected = []
     }
 
@@ -407,4 +417,14 @@ package struct SimulatorLedger {
 
     /// It runs no more, whatever came of it.
     mutating func stopped(_ attempt: AttemptID) { keyHolders.remove(attempt) }
+}
+
+extension Scheduler.Message {
+    /// Which connection of its worker it is for; 0 if it is for all workers.
+    fileprivate var connection: UInt32 {
+        switch destination {
+        case .worker(let address): address.connection
+        case .everyWorker: 0
+        }
+    }
 }

@@ -75,8 +75,10 @@ package struct SimulatorScenario: Sendable {
     package var dates = 0.0
     /// How often somebody sets the coordinator's wall clock.
     package var clockSteps = 0
-    /// After one step in so many, the scheduler's invariants are computed anew.
+    /// After one step in so many, the scheduler's invariants are computed anew. At which steps does
+    /// not change what happens in a run.
     package var checkedSteps = 1
+    package var process = SimulatedProcess()
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
@@ -246,6 +248,7 @@ package struct SimulatorScenario: Sendable {
             next.retry = RetryPolicy(limit: retryLimit, delay: .milliseconds(100))
             if usesKeys, generator.generator.fraction() < 0.4 { next.keys = [0] }
             if hasGroup, index % 3 != 0 { next.keys.append(1) }
+            if process.hasSecondKey, !next.keys.isEmpty, index % 2 == 0 { next.keys.append(2) }
             // In some seeds, and without a draw, so that all others stay as they are.
             next.cancelsSiblings = operations % 5 == 0 && index % 2 == 0
             if hasPoison, index == operations - 1 { next.kind = 2 }
@@ -261,7 +264,7 @@ package struct SimulatorScenario: Sendable {
                 ratedQueue,
             ],
             kinds: Self.graphKinds,
-            keys: ["key", CompiledGraph.groupKey("group")],
+            keys: ["key", CompiledGraph.groupKey("group"), "other"],
             policies: policies,
             policy: policy,
             rank: rank

@@ -344,6 +344,21 @@ struct ConversationTests {
         #expect(bench.scheduler.attemptCount(of: held.operation) == 1)
     }
 
+    @Test func `a coordinator that leaves sends nothing again that it had stopped`() throws {
+        // Its workers answer the order with a beat that does not list it.
+        var bench = SchedulerBench()
+        bench.join()
+        try bench.submit([.nothing("a"), .nothing("b")])
+        bench.start("a")
+        bench.drive(.shutdownRequested(kill: true))
+        #expect(bench.takeOrders(of: 0) == [.stop(bench.attempt("a").held)])
+        bench.drain()
+
+        bench.beat(from: 0, held: [])
+
+        #expect(dispatches(bench.drain()) == [])
+    }
+
     @Test func `what is in flight, listed or under recall is not sent again`() throws {
         var bench = SchedulerBench()
         bench.join(slots: 3)

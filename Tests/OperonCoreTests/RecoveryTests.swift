@@ -65,6 +65,26 @@ struct RecoveryTests {
         #expect(effects.messages.map(\.sequence) == [1, 2])
     }
 
+    @Test func `what was stopped as the last coordinator left runs under a new number`() throws {
+        // It was published again under its old one, under which it had run.
+        var coordinator = try running()
+        let held = coordinator.bench.attempt("a").held
+        coordinator.bench.drive(.shutdownRequested(kill: true))
+        #expect(try coordinator.restart() == nil)
+        coordinator.bench.drive(.transportUp)
+        try coordinator.keep()
+
+        coordinator.bench.hello(from: 0, held: [])
+
+        let worker = coordinator.bench.workers[0].identity.incarnation
+        #expect(
+            try coordinator.keep().records == [
+                .attemptEnded(held.attempt, held.operation, .returned),
+                .granted(id(1), held.operation, ordinal: 2, to: worker),
+            ]
+        )
+    }
+
     @Test func `a result that its worker held meanwhile is taken`() throws {
         var coordinator = try running()
         let held = coordinator.bench.attempt("a").held

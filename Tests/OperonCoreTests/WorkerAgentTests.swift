@@ -303,7 +303,10 @@ struct WorkerAgentTests {
         bench.drain()
 
         bench.order(.stop(held(1)), .stop(held(2)), .stop(held(7)))
-        #expect(bench.drain().stops == [.kill(held(1).attempt)])
+        let effects = bench.drain()
+        #expect(effects.stops == [.kill(held(1).attempt)])
+        // The next coordinator must know that it had started: its number is not used again.
+        #expect(effects.events.map(\.held) == [held(1)])
         bench.advance(by: .seconds(2))
         #expect(bench.drain().beats.map(\.held) == [[]])
         bench.end(1, .cancelled)
