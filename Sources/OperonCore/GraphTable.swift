@@ -4,6 +4,12 @@ import OperonModel
 ///
 /// Of a dropped graph the table keeps only the outcomes: usually eight bytes. Read by its number it
 /// looks like a graph without operations, and writes to it are lost.
+///
+/// A mutating method of the scheduler reads `operations.state`, and what a large part of a graph
+/// computes, such as `operations.indices`, through a method or subscript of this table. It must not
+/// say `graphs[graph].operations.indices`: without optimization, Swift 6.3.1 copies the part, ends
+/// the access to the graph, and then releases the part where the accessor had it, in memory that is
+/// free by then. AddressSanitizer reports it.
 struct GraphTable: Sendable {
     private var states = NumberedTable(absent: GraphState.absent)
     private(set) var dropped = DroppedGraphs()
@@ -97,6 +103,19 @@ extension GraphTable {
         @inline(__always) set {
             self[operation.graph].operations.retries[operation.index] = newValue
         }
+    }
+
+    @inline(__always) func indices(of graph: GraphID) -> Range<UInt32> {
+        self[graph].operations.indices
+    }
+
+    /// The dependents of the first tables; `addedDependents` has the others.
+    @inline(__always) func dependents(of operation: OperationID) -> ArraySlice<Edge> {
+        self[operation.graph].compiled.topology.dependents(of: operation.index)
+    }
+
+    @inline(__always) func addedDependents(of operation: OperationID) -> AddedDependents.List {
+        self[operation.graph].compiled.topology.addedDependents(of: operation.index)
     }
 
     /// Its policy, in place: `policy(of:)` copies it.

@@ -106,8 +106,7 @@ extension Scheduler {
         }
         if graphs[id].isOpen { close(id, into: &effects) }
         guard hasMembers else { return [] }
-        let count = graphs[id].operations.count
-        return (0..<count).map { OperationID(graph: id, index: $0) }
+        return graphs.indices(of: id).map { OperationID(graph: id, index: $0) }
     }
 
     /// The members do not release one another when they finish: all get their outcomes before any

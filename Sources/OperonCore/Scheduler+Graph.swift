@@ -306,16 +306,12 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        for edge in graphs[operation.graph].compiled.topology.dependents(of: operation.index)
-        where !edge.isRemoved {
+        for edge in graphs.dependents(of: operation) where !edge.isRemoved {
             let dependent = OperationID(graph: operation.graph, index: edge.operation)
             release(dependent, edge.condition, outcome, at: now, into: &effects)
         }
         if !graphs[operation.graph].compiled.topology.added.isEmpty {
-            let added = graphs[operation.graph].compiled.topology.addedDependents(
-                of: operation.index
-            )
-            for edge in added where !edge.isRemoved {
+            for edge in graphs.addedDependents(of: operation) where !edge.isRemoved {
                 let dependent = OperationID(graph: operation.graph, index: edge.operation)
                 release(dependent, edge.condition, outcome, at: now, into: &effects)
             }

@@ -113,9 +113,10 @@ extension Scheduler {
     private mutating func countUnfinished() {
         for queue in queues.indices { queues[queue].unfinished = 0 }
         for id in graphs.kept where graphs[id].unfinished > 0 {
-            for index in graphs[id].operations.indices
-            where graphs[id].operations.state[index] != .finished {
-                queues[graphs[id].queue(UInt32(index))].unfinished += 1
+            for index in graphs.indices(of: id) {
+                let operation = OperationID(graph: id, index: index)
+                guard graphs[state: operation] != .finished else { continue }
+                queues[graphs.queue(of: operation)].unfinished += 1
             }
         }
     }
@@ -264,7 +265,7 @@ extension Scheduler {
             case _: throw RestoreError("\(change) changes no dependency")
             }
         }
-        for index in graphs[stored.id].operations.indices {
+        for index in graphs.indices(of: stored.id) {
             countDependencies(of: OperationID(graph: stored.id, index: index))
         }
     }
@@ -401,18 +402,16 @@ extension Scheduler {
     private mutating func resume(_ stored: StoredGraph, at now: Moment) {
         guard graphs[stored.id].unfinished > 0 else { return }
         armDeadlines(of: stored.id, from: 0, at: now)
-        for index in graphs[stored.id].operations.indices
-        where graphs[stored.id].operations.state[index] != .finished {
+        for index in graphs.indices(of: stored.id) {
+            let operation = OperationID(graph: stored.id, index: index)
+            let state = graphs[state: operation]
+            guard state != .finished else { continue }
             if graphs[stored.id].isCancelled {
-                graphs[stored.id].operations.flags[index].insert(.cancelRequested)
+                graphs[flags: operation].insert(.cancelRequested)
             }
-            guard graphs[stored.id].operations.state[index] == .pending,
-                graphs[stored.id].operations.waiting[index] == 0
-            else { continue }
-            graphs[stored.id].operations.move(index, to: .ready)
-            if !graphs[stored.id].operations.flags[index].contains(.delayed) {
-                enqueue(OperationID(graph: stored.id, index: UInt32(index)))
-            }
+            guard state == .pending, graphs[waiting: operation] == 0 else { continue }
+            graphs.move(operation, to: .ready)
+            if !graphs[flags: operation].contains(.delayed) { enqueue(operation) }
         }
         for operation in stored.operations {
             guard let time = operation.retryAt,

@@ -67,7 +67,7 @@ extension Scheduler {
     ) {
         graphs[id].suspension = suspension
         guard let suspension else {
-            for index in graphs[id].operations.indices {
+            for index in graphs.indices(of: id) {
                 releaseHeldBack(OperationID(graph: id, index: index))
             }
             return
