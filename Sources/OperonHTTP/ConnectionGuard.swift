@@ -16,30 +16,60 @@ import Darwin
 final class Connections: Sendable {
     private struct State {
         var table: ConnectionTable
+        /// Those without a place that wait for their request, to be refused in words.
+        var refusedCount = 0
         var channels: [ConnectionTable.ID: any Channel] = [:]
     }
 
     private let state: NIOLockedValueBox<State>
+    private let bounds: ConnectionTable.Bounds
+    private let refusedMax: Int
+    /// How long a connection without a place is kept for its request.
+    let refusalTime: Duration
 
-    init(_ bounds: ConnectionTable.Bounds) {
+    /// - Parameter refusedMax: the most connections without a place that are kept until they have
+    ///   been refused in words.
+    init(_ bounds: ConnectionTable.Bounds, refusedMax: Int, refusalTime: Duration) {
+        self.bounds = bounds
+        self.refusedMax = refusedMax
+        self.refusalTime = refusalTime
         state = NIOLockedValueBox(State(table: ConnectionTable(bounds)))
     }
+
+    /// The most sockets at a time: further connections wait in the kernel until one has been
+    /// refused. The server accepts a few at once, so there may be a few more: `refusedMax` leaves
+    /// room for them.
+    var socketsMax: Int { bounds.total + bounds.reserve + max(1, refusedMax - bounds.reserve) }
+
+    /// How long the first request of a connection may be on its way.
+    var firstRequest: Duration { bounds.firstRequest }
 
     var count: Int { state.withLockedValue { $0.table.count } }
 
     /// `nil` if there is no room for the connection.
     func open(_ channel: any Channel, from address: String?) -> ConnectionTable.ID? {
         let (id, rival): (ConnectionTable.ID?, (any Channel)?) = state.withLockedValue { state in
-            switch state.table.open(from: address) {
+            switch state.table.open(from: address, at: .now) {
             case .refused: return (nil, nil)
             case .admitted(let id, let rival):
                 state.channels[id] = channel
                 return (id, rival.flatMap { state.channels.removeValue(forKey: $0) })
             }
         }
-        rival?.close(promise: nil)
+        rival?.pipeline.fireUserInboundEventTriggered(ConnectionGuard.PlaceLost())
         return id
     }
+
+    /// Whether one more connection without a place may wait for its request.
+    func keepsRefused() -> Bool {
+        state.withLockedValue { state in
+            guard state.refusedCount < refusedMax else { return false }
+            state.refusedCount += 1
+            return true
+        }
+    }
+
+    func releasesRefused() { state.withLockedValue { $0.refusedCount -= 1 } }
 
     func asks(_ id: ConnectionTable.ID, forHealth: Bool) -> Bool {
         state.withLockedValue { $0.table.asks(id, forHealth: forHealth) }
@@ -55,7 +85,7 @@ final class Connections: Sendable {
     }
 
     /// The limits on connections that this process can serve: at most half of its descriptors.
-    static func bounds(_ limits: HTTPLimits) -> ConnectionTable.Bounds {
+    convenience init(_ limits: HTTPLimits) {
         var limit = rlimit()
         #if os(Linux)
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -64,31 +94,44 @@ final class Connections: Sendable {
         #endif
         let isKnown = unsafe getrlimit(resource, &limit) == 0
         let descriptors = isKnown ? Int(clamping: limit.rlim_cur) : 1_024
-        let most = max(1, descriptors / 2 - limits.reservedConnections)
-        return ConnectionTable.Bounds(
+        let refusedMax = min(limits.refusedConnections, descriptors / 8)
+        let most = max(1, descriptors / 2 - limits.reservedConnections - refusedMax)
+        let bounds = ConnectionTable.Bounds(
             total: min(limits.connections, most),
             // However small the total is, one address cannot take all connections.
             perAddress: min(limits.connectionsPerAddress, max(1, most / 2)),
-            reserve: limits.reservedConnections
+            reserve: limits.reservedConnections,
+            firstRequest: limits.firstRequestTime
         )
+        self.init(bounds, refusedMax: refusedMax, refusalTime: limits.refusalTime)
     }
 }
 
 /// Guards one connection: admits it only if the server may serve the client, and closes it if no
 /// request arrives in time.
 ///
-/// A refused connection is closed without an error, because an error would end the server.
+/// A connection that is not admitted, or that loses its place before its first request, stays for a
+/// moment, so that the request can be refused in words. One that loses its place between requests
+/// is closed: its client connects again. None of them ends with an error, because an error would
+/// end the server.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
+    /// The event for a connection whose place another one has taken.
+    struct PlaceLost: Sendable {}
+
     private let connections: Connections
     private let headTime: TimeAmount
     private let isLocal: Bool
     /// `nil` before the connection is admitted and after it is refused.
     private var id: ConnectionTable.ID?
+    private let openedAt = ContinuousClock.now
+    private var hasAsked = false
+    /// Whether it has no place, and waits for its request for a moment, to refuse it.
+    private var isRefusing = false
     private var alarm: Scheduled<Void>?
     /// Requests whose answer has not ended.
     private var openCount = 0
@@ -120,7 +163,20 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event is PlaceLost else { return context.fireUserInboundEventTriggered(event) }
+        // If the request has just come, it has been refused: there was no place any more.
+        if id != nil { refuseLater(context) }
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if isRefusing {
+            // Health costs little, and monitoring comes together with a crowd.
+            guard case .head(let head) = unwrapInboundIn(data), !Self.isAboutHealth(head) else {
+                return context.fireChannelRead(data)
+            }
+            return refuse(context)
+        }
         guard let id else { return }
         if case .head(let head) = unwrapInboundIn(data) {
             alarm?.cancel()
@@ -128,6 +184,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             guard connections.asks(id, forHealth: Self.isAboutHealth(head)) else {
                 return refuse(context)
             }
+            hasAsked = true
             openCount += 1
         }
         context.fireChannelRead(data)
@@ -150,13 +207,28 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         let channel = context.channel
         let isWelcome = !isLocal || PeerUser.isWelcome(at: channel)
         let address = isLocal ? nil : channel.remoteAddress?.ipAddress ?? ""
-        id = isWelcome ? connections.open(channel, from: address) : nil
-        if id == nil { context.close(promise: nil) }
+        guard isWelcome else { return context.close(promise: nil) }
+        id = connections.open(channel, from: address)
+        if id == nil { refuseLater(context) }
+    }
+
+    /// Waits for the first request, if it may be on its way, to refuse it.
+    private func refuseLater(_ context: ChannelHandlerContext) {
+        guard !isRefusing else { return }
+        leave()
+        let isNew = !hasAsked && .now - openedAt <= connections.firstRequest
+        guard isNew, connections.keepsRefused() else { return context.close(promise: nil) }
+        isRefusing = true
+        alarm = context.channel.close(in: TimeAmount(connections.refusalTime))
     }
 
     private func leave() {
         alarm?.cancel()
         alarm = nil
+        if isRefusing {
+            isRefusing = false
+            connections.releasesRefused()
+        }
         guard let id else { return }
         connections.close(id)
         self.id = nil
@@ -167,7 +239,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         return path == "/healthz" || path == "/readyz" || path == "/metrics"
     }
 
-    /// Refuses a request that is not about health, because too many requests are being answered.
+    /// Refuses a request, because too many connections have one.
     private func refuse(_ context: ChannelHandlerContext) {
         leave()
         let message = "Too many connections to this coordinator: try again later."

@@ -1,19 +1,29 @@
 /// The open connections, and the decision which of them may stay: a value without clock or socket.
 ///
 /// A connection waits until it has sent the head of a request, and again between two requests. When
-/// there is no room for a new connection, the one that has waited longest is closed; those that
-/// never sent a request go first. So silent connections, however many, keep nobody out. If no
-/// connection waits, the reserve takes connections that only ask for health and metrics.
+/// there is no room for a new connection, the one that has waited longest gives up its place; those
+/// that never sent a request go first, unless they are so new that their first request may be on
+/// its way. So silent connections, however many, keep nobody out, and clients that come at the same
+/// time do not push each other out. If no connection waits, the reserve takes connections that only
+/// ask for health and metrics.
 package struct ConnectionTable: Sendable {
     package struct Bounds: Sendable {
         package var total: Int
         package var perAddress: Int
         package var reserve: Int
+        /// How long the first request of a connection may be on its way.
+        package var firstRequest: Duration
 
-        package init(total: Int, perAddress: Int, reserve: Int) {
+        package init(
+            total: Int,
+            perAddress: Int,
+            reserve: Int,
+            firstRequest: Duration = .seconds(1)
+        ) {
             self.total = total
             self.perAddress = perAddress
             self.reserve = reserve
+            self.firstRequest = firstRequest
         }
     }
 
@@ -22,7 +32,7 @@ package struct ConnectionTable: Sendable {
     }
 
     package enum Admission: Hashable, Sendable {
-        /// Admitted; `instead` is a connection to close in exchange.
+        /// Admitted; `instead` is a connection that has lost its place in exchange.
         case admitted(ID, instead: ID?)
         case refused
     }
@@ -32,6 +42,7 @@ package struct ConnectionTable: Sendable {
         let address: String?
         /// Whether only requests for health and metrics are answered.
         var isReserve: Bool
+        let openedAt: ContinuousClock.Instant
         /// Whether it has ever sent the head of a request.
         var hasAsked = false
         /// When it began to wait, as a value of `clock`; `nil` while a request of it is being
@@ -50,24 +61,25 @@ package struct ConnectionTable: Sendable {
 
     package var count: Int { entries.count }
 
-    package mutating func open(from address: String?) -> Admission {
+    package mutating func open(from address: String?, at now: ContinuousClock.Instant) -> Admission
+    {
         let isAddressFull = address.map { counts[$0, default: 0] >= bounds.perAddress } ?? false
         if !isAddressFull, ordinaryCount < bounds.total {
-            return .admitted(enter(address, isReserve: false), instead: nil)
+            return .admitted(enter(address, isReserve: false, now), instead: nil)
         }
-        let rival = longestWaiting { entry in
+        let rival = longestWaiting(at: now) { entry in
             !entry.isReserve && (!isAddressFull || entry.address == address)
         }
         if let rival {
             close(rival)
-            return .admitted(enter(address, isReserve: false), instead: rival)
+            return .admitted(enter(address, isReserve: false, now), instead: rival)
         }
         if entries.count - ordinaryCount < bounds.reserve {
-            return .admitted(enter(address, isReserve: true), instead: nil)
+            return .admitted(enter(address, isReserve: true, now), instead: nil)
         }
-        guard let rival = longestWaiting(where: \.isReserve) else { return .refused }
+        guard let rival = longestWaiting(at: now, where: \.isReserve) else { return .refused }
         close(rival)
-        return .admitted(enter(address, isReserve: true), instead: rival)
+        return .admitted(enter(address, isReserve: true, now), instead: rival)
     }
 
     /// The connection has sent the head of a request.
@@ -100,10 +112,19 @@ package struct ConnectionTable: Sendable {
         count(entry, -1)
     }
 
-    private mutating func enter(_ address: String?, isReserve: Bool) -> ID {
+    private mutating func enter(
+        _ address: String?,
+        isReserve: Bool,
+        _ now: ContinuousClock.Instant
+    ) -> ID {
         clock += 1
         let id = ID(number: clock)
-        let entry = Entry(address: address, isReserve: isReserve, waitsSince: clock)
+        let entry = Entry(
+            address: address,
+            isReserve: isReserve,
+            openedAt: now,
+            waitsSince: clock
+        )
         entries[id] = entry
         if !isReserve { count(entry, 1) }
         return id
@@ -116,17 +137,29 @@ package struct ConnectionTable: Sendable {
         counts[address] = count == 0 ? nil : count
     }
 
+    /// Who gives up a place first.
+    private enum Rank: Comparable {
+        case silent
+        case idle
+        case new
+    }
+
+    private func rank(_ entry: Entry, at now: ContinuousClock.Instant) -> Rank {
+        if entry.hasAsked { return .idle }
+        return now - entry.openedAt > bounds.firstRequest ? .silent : .new
+    }
+
     /// The order of the dictionary does not matter, because all values of `waitsSince` differ.
-    private func longestWaiting(where isMeant: (Entry) -> Bool) -> ID? {
-        var found: (id: ID, hasAsked: Bool, since: UInt64)?
+    private func longestWaiting(
+        at now: ContinuousClock.Instant,
+        where isMeant: (Entry) -> Bool
+    ) -> ID? {
+        var found: (id: ID, rank: Rank, since: UInt64)?
         for (id, entry) in entries {
             guard let since = entry.waitsSince, isMeant(entry) else { continue }
-            if let best = found {
-                let isFirst =
-                    entry.hasAsked == best.hasAsked ? since < best.since : !entry.hasAsked
-                guard isFirst else { continue }
-            }
-            found = (id, entry.hasAsked, since)
+            let rank = rank(entry, at: now)
+            if let best = found, (best.rank, best.since) < (rank, since) { continue }
+            found = (id, rank, since)
         }
         return found?.id
     }

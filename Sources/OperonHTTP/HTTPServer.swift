@@ -54,7 +54,7 @@ package final class HTTPServer: Sendable {
             client: client,
             streams: StreamTable(maximum: configuration.limits.streams),
             bodies: BodyBudget(bytesMax: configuration.limits.bodyBytesInAll),
-            connections: Connections(Connections.bounds(configuration.limits))
+            connections: Connections(configuration.limits)
         )
         self.logger = logger
     }
@@ -187,15 +187,12 @@ package final class HTTPServer: Sendable {
         _ onListening: @escaping @Sendable (SocketAddress?) async -> Void
     ) async throws(HTTPServerError) {
         let listen = context.configuration.listen
-        let limits = context.configuration.limits
         let server = Server(
             childChannelSetup: child,
             configuration: ServerConfiguration(
                 address: address,
-                // A displaced connection closes shortly after its replacement is accepted, so for a
-                // moment there are a few more.
                 availableConnectionsDelegate: MaximumAvailableConnections(
-                    limits.connections + 2 * limits.reservedConnections,
+                    context.connections.socketsMax,
                     logger: logger
                 )
             ),

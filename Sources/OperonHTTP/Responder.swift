@@ -92,7 +92,8 @@ struct Responder: Sendable {
             return Failure(error, headers: fields)
         }
         if error is CancellationError {
-            return Failure(ClientError(.unavailable, "The coordinator is stopping: try again."))
+            let message = "The coordinator is stopping: try again."
+            return Failure(ClientError(.unavailable, message), headers: Self.later)
         }
         if error is HTTPParserError {
             let message = "The body is not encoded as its head says."

@@ -5,6 +5,10 @@ import Testing
 @Suite struct ConnectionTableTests {
     private typealias Table = ConnectionTable
 
+    private static let start = ContinuousClock.now
+    /// When whoever came at the start and has said nothing counts as silent.
+    private static let later = start + .seconds(2)
+
     private func made(_ total: Int, perAddress: Int = 100, reserve: Int = 0) -> Table {
         Table(Table.Bounds(total: total, perAddress: perAddress, reserve: reserve))
     }
@@ -12,9 +16,10 @@ import Testing
     /// One more connection, and whose place it took.
     private func open(
         _ table: inout Table,
-        from address: String? = "a"
+        from address: String? = "a",
+        at now: ContinuousClock.Instant = start
     ) throws -> (id: Table.ID, instead: Table.ID?) {
-        guard case .admitted(let id, let instead) = table.open(from: address) else {
+        guard case .admitted(let id, let instead) = table.open(from: address, at: now) else {
             throw Refused()
         }
         return (id, instead)
@@ -37,10 +42,27 @@ import Testing
         #expect(table.asks(kept, forHealth: false) == true)
         table.waits(kept)
         let silent = try open(&table).id
-        let next = try open(&table)
+        let next = try open(&table, at: Self.later)
         #expect(next.instead == silent)
         #expect(table.asks(next.id, forHealth: false) == true)
         #expect(try open(&table).instead == kept)
+    }
+
+    @Test func `those who come together do not push each other out while others are idle`()
+        throws
+    {
+        var table = made(3)
+        let idle = try (0..<2).map { _ in
+            let id = try open(&table).id
+            #expect(table.asks(id, forHealth: false) == true)
+            table.waits(id)
+            return id
+        }
+        let silent = try open(&table).id
+        let crowd = try (0..<3).map { _ in try open(&table, at: Self.later) }
+        #expect(crowd.map(\.instead) == [silent] + idle)
+        // Only when nobody else is left does the first of them make room.
+        #expect(try open(&table, at: Self.later).instead == crowd[0].id)
     }
 
     @Test func `one that is being answered is never closed for another one`() throws {
@@ -49,8 +71,8 @@ import Testing
             let id = try open(&table).id
             #expect(table.asks(id, forHealth: false) == true)
         }
-        #expect(table.open(from: "a") == .refused)
-        #expect(table.open(from: "b") == .refused)
+        #expect(table.open(from: "a", at: Self.start) == .refused)
+        #expect(table.open(from: "b", at: Self.start) == .refused)
         #expect(table.count == 2)
     }
 

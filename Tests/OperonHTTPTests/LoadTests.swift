@@ -180,6 +180,66 @@ import Testing
         }
     }
 
+    @Test func `a crowd beyond all busy connections is refused in words, and health is answered`()
+        async throws
+    {
+        var limits = HTTPLimits()
+        limits.connections = 2
+        limits.reservedConnections = 1
+        // However busy the machine is, the requests come in time.
+        limits.firstRequestTime = .seconds(60)
+        limits.refusalTime = .seconds(60)
+        limits.headTime = .seconds(60)
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            try await served.client { client in
+                let first = try await client.events(after: nil, graph: nil)
+                let second = try await client.events(after: nil, graph: nil)
+                await served.tap.waitForWatchers(2)
+                let answers = try await Self.crowd(of: 20, at: served.port)
+                for (index, answer) in answers {
+                    if index == 0 {
+                        #expect(answer.status == 200)
+                        continue
+                    }
+                    #expect(answer.status == 503)
+                    #expect(answer.fields["retry-after"] == "5")
+                    #expect(answer.text.contains("Too many connections"))
+                }
+                withExtendedLifetime((first, second)) {}
+            }
+        }
+    }
+
+    /// So many connections at once, which ask when all of them have been made; the first for
+    /// health.
+    private static func crowd(
+        of count: Int,
+        at port: Int
+    ) async throws -> [(index: Int, answer: RawAnswer)] {
+        let connected = NIOLockedValueBox(0)
+        return try await withThrowingTaskGroup(of: (Int, RawAnswer).self) { group in
+            for index in 0..<count {
+                group.addTask {
+                    let bytes = try await RawSocket.open(port) { inbound, outbound in
+                        connected.withLockedValue { $0 += 1 }
+                        while connected.withLockedValue({ $0 }) < count {
+                            try await Task.sleep(for: .milliseconds(1))
+                        }
+                        let path = index == 0 ? "/healthz" : "/v1/status"
+                        let text =
+                            "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                        try await outbound.write(ByteBuffer(string: text))
+                        return try await inbound.bytes()
+                    }
+                    return (index, RawAnswer(bytes))
+                }
+            }
+            var answers: [(index: Int, answer: RawAnswer)] = []
+            for try await (index, answer) in group { answers.append((index, answer)) }
+            return answers
+        }
+    }
+
     @Test(arguments: [false, true])
     func `a connection without a request is closed in time, whatever it should speak`(
         isTLS: Bool

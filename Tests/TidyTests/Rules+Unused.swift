@@ -4,7 +4,7 @@ extension Rules {
         "customMirror", "decrement", "defaultCompletionKind", "defaultValueDescription",
         "destroyCounter", "destroyFloatingPointCounter", "destroyMeter", "destroyRecorder",
         "destroyTimer", "makeCounter", "makeFloatingPointCounter", "makeMeter", "makeRecorder",
-        "makeTimer",
+        "makeTimer", "userInboundEventTriggered",
     ]
 
     private static let declaring: Set<Substring> = [
