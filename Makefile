@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile chaos test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile chaos load test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -32,6 +32,9 @@ test-address: ## unit and conformance tests under AddressSanitizer
 
 chaos: ## faults of all kinds beside real work: make chaos MINUTES=60 SEED=1
 	@scripts/chaos $(or $(MINUTES),10) $(SEED)
+
+load: ## more clients, workers, graphs and streams than usual: make load PHASE=soak MINUTES=600
+	@scripts/load $(PHASE) $(MINUTES)
 
 soak: ## a row of the conformance suite again and again: make soak ROW=F2 TIMES=50
 	@scripts/soak $(ROW) $(TIMES)

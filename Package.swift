@@ -440,6 +440,18 @@ let package = Package(
             swiftSettings: testSettings
         ),
 
+        // A thousand workers in a process, for scripts/load.
+        .executableTarget(
+            name: "many-workers",
+            dependencies: [
+                "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                .cluster("ArgumentParser", "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Benchmarks/ManyWorkers",
+            swiftSettings: testSettings
+        ),
+
         // Tests.
         // A real coordinator, its clients, and workers: real ones, or such that do what a test says.
         .target(
