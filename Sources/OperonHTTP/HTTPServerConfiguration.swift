@@ -184,10 +184,10 @@ package struct HTTPLimits: Sendable {
     /// ones wait in the kernel.
     package var refusedConnections = 1_000
     /// How long such a connection is kept if no request comes.
-    package var refusalTime = Duration.milliseconds(500)
+    package var refusalTime = Duration.seconds(2)
     /// How long the first request of a connection may be on its way: so long, the connection keeps
     /// its place before those that are idle.
-    package var firstRequestTime = Duration.seconds(1)
+    package var firstRequestTime = Duration.seconds(2)
     /// The time from the connection to the end of the first head, including the TLS handshake. Both
     /// together take three round trips.
     package var headTime = Duration.seconds(10)

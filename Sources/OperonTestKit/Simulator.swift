@@ -336,10 +336,10 @@ extension Simulator {
             )
             worker.hasStateDirectory = scenario.hasStateDirectories
             workers.append(worker)
-            at(moment(in: &faults, from: start, seconds: 1), .workerBoot(index))
+            at(start + .nanoseconds(Int64(faults.next() % 1_000_000_000)), .workerBoot(index))
         }
-        at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
-        at(moment(in: &faults, from: start, seconds: 1), .submit)
+        at(start + .nanoseconds(Int64(faults.next() % 1_000_000_000)), .coordinatorUp)
+        at(start + .nanoseconds(Int64(faults.next() % 1_000_000_000)), .submit)
         planGrowth(from: start)
         if scenario.hasIntruder {
             intruder = SimulatedIntruder(seed: seed ^ 0x6869_7373_6573_0000)
