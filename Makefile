@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile chaos load test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile simulate chaos load test-thread test-address fuzz soak check-api check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -29,6 +29,9 @@ test-thread: ## unit and conformance tests under ThreadSanitizer
 
 test-address: ## unit and conformance tests under AddressSanitizer
 	@scripts/test-sanitized address
+
+simulate: ## clusters with faults, each from a seed: make simulate SEEDS=100000
+	@scripts/simulate --seeds $(or $(SEEDS),10000)
 
 chaos: ## faults of all kinds beside real work: make chaos MINUTES=60 SEED=1
 	@scripts/chaos $(or $(MINUTES),10) $(SEED)

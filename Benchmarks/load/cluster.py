@@ -31,6 +31,19 @@ class Broker:
         self.url = subprocess.run([BROKER, "url", folder], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout.strip()
 
+    def evaluate(self, expression):
+        """What the broker's Erlang makes of an expression."""
+        return subprocess.run([BROKER, "eval", self.folder, expression], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.strip()
+
+    def connections(self):
+        return int(self.evaluate("length(rabbit_networking:connections_local())."))
+
+    def close_connections(self):
+        """As `rabbitmqctl close_all_connections` does, but all of them at the same time."""
+        self.evaluate('[spawn(fun() -> rabbit_networking:close_connection(P, "load") end) || '
+                      "P <- rabbit_networking:connections_local()], ok.")
+
     def stop(self):
         subprocess.run([BROKER, "stop", self.folder], check=False)
 

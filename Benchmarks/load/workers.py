@@ -1,5 +1,5 @@
 """A thousand workers in one process: what their beats cost, how fast work reaches them, and what
-becomes of it when all of them die at once.
+becomes of it when all of them lose their connections, and when all of them die at once.
 
 Each is the worker that `operon-worker` runs, with a connection to the broker, a lease and beats of
 its own; see Benchmarks/ManyWorkers. Their operations wait, which needs no process.
@@ -8,12 +8,16 @@ import time
 
 from load.cluster import until
 from load.report import mebibytes, milliseconds
+from load.samples import MIB
 
 # A worker says every two seconds that it lives.
 BEAT_SECONDS = 2
 # Its lease of 6 s is over twice before its operations are given away, and a second for the rest.
 RECOVERY_SECONDS = 14
 DISPATCH_P99_SECONDS = 1.0
+# Until a thousand workers have connected again, and take work.
+RECONNECTION_SECONDS = 30
+GROWTH_BYTES = 24 * MIB
 # Of one core, for the beats of a thousand workers.
 IDLE_CPU = 0.25
 
@@ -27,6 +31,7 @@ def run(cluster, report, options):
     report.expect(status["workers"] == count, f"workers: the coordinator has {status['workers']}")
     beats(cluster, report, options, count, before)
     throughput(cluster, report, options, count)
+    reconnections(cluster, report, options, count)
     death(cluster, report, count)
 
 
@@ -81,6 +86,56 @@ def quantiles(before, after, shares):
     total = buckets[-1][1]
     return [next(bound for bound, count in buckets if count >= share * total)
             for share in shares]
+
+
+def reconnections(cluster, report, options, count):
+    """The broker closes all connections at once, again and again, while each worker runs an
+    operation: what runs goes on, and nobody keeps anything of a connection that is gone."""
+    rounds = options.choose(10, 2)
+    open_before = cluster.broker.connections()
+    graph = cluster.submit(
+        {"operations": [{"name": f"r{number}", "wait": f"{rounds * 12}s"}
+                        for number in range(count)]})["id"]
+
+    def executing():
+        return cluster.json(f"/v1/graphs/{graph}")["counts"]["executing"]
+
+    until(lambda: executing() == count, "not every worker runs an operation")
+    before = attempts(cluster)
+    seconds, readings = [], []
+    for _ in range(rounds):
+        began = time.monotonic()
+        cluster.broker.close_connections()
+        until(lambda: cluster.broker.connections() < open_before, "no connection was closed",
+              pause=0.02)
+        until(lambda: cluster.broker.connections() >= open_before,
+              "not all have connected again", seconds=2 * RECONNECTION_SECONDS)
+        seconds.append(time.monotonic() - began)
+        readings.append({name: cluster.sampler.now(name) for name in ("coordinator", "many")})
+    found = cluster.finish(graph)
+    report.expect(found["counts"]["succeeded"] == count, f"workers: after cuts {found['counts']}")
+    # One lookup for all of them: each has ended once, and none was lost.
+    ended = {end: value - before.get(end, 0) for end, value in attempts(cluster).items()}
+    others = {end: value for end, value in ended.items() if value and "succeeded" not in end}
+    report.expect(not others and sum(ended.values()) == count,
+                  f"workers: attempts that ended after cuts: {ended}")
+    # Each connection that comes again takes room once, and the next one takes its place.
+    middle = readings[len(readings) // 2]
+    grown = {name: readings[-1][name]["memory"] - middle[name]["memory"]
+             for name in ("coordinator", "many")}
+    report.row("workers", f"{rounds} times, all {count:,} connections are closed at once",
+               f"all are there again after at most {max(seconds):.1f} s; no attempt is lost or "
+               f"sent twice; in the second half of the times, memory of the coordinator rises by "
+               f"{grown['coordinator'] / MIB:,.1f} MiB, of the workers by "
+               f"{grown['many'] / MIB:,.1f} MiB")
+    report.expect(max(seconds) <= RECONNECTION_SECONDS,
+                  f"workers: it took {max(seconds):.1f} s until all had connected again")
+    for name, value in grown.items():
+        report.expect(value <= GROWTH_BYTES, f"workers: {name} grew by {value / MIB:.1f} MiB")
+
+
+def attempts(cluster):
+    return cluster.metric("operon_attempts_total")
 
 
 def death(cluster, report, count):

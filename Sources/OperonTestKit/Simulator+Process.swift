@@ -197,12 +197,13 @@ extension Simulator {
         }
     }
 
-    /// How long after the faults each worker must live and be known.
+    /// How long after the faults each worker must live and be known, or after the last death: some
+    /// operations kill their workers.
     private var recoveryBound: Duration { .seconds(45) * Int(scenario.process.scale) }
 
     /// Whether the run goes on although everything has its outcome.
     var isStillWatched: Bool {
-        scenario.process.watchesWorkers && now < healedAt + recoveryBound
+        scenario.process.watchesWorkers && now < max(healedAt, workerEndedAt) + recoveryBound
     }
 
     /// A slot of the cluster that stays empty is found by nothing else, since others do its work.

@@ -306,6 +306,7 @@ extension Simulator {
     private mutating func endProcess(of index: Int) {
         let old = workers[index]
         for attempt in old.running { ledger.stopped(attempt) }
+        workerEndedAt = now
         workers[index] = SimulatedWorker(
             slots: old.slots,
             lives: old.lives,

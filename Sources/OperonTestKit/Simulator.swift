@@ -71,6 +71,8 @@ package struct Simulator {
     var intruder: SimulatedIntruder?
     var isHealed = false
     var healedAt = Timestamp.zero
+    /// When a process of a worker ended last.
+    var workerEndedAt = Timestamp.zero
     /// When a lane may deliver next: order is kept within it.
     var laneFree: [Lane: Timestamp] = [:]
 
