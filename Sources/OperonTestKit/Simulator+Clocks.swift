@@ -80,12 +80,13 @@ extension Simulator {
                 if ordinal == 1, !released.contains(operation) { checkDate(of: operation) }
                 attempted.insert(operation)
                 checkReach(of: incarnation, operation)
+            case .reopened(let operation): reopenedAt[operation] = now
             case .graphAdded, .operationsAdded, .graphClosed, .started, .resumed, .attemptEnded,
                 .finished, .rangeFinished, .deadlinePassed, .cancelled, .suspended, .queueDefined,
                 .queueLimit,
                 .queuePriority, .priority, .keyLimit, .rateSet, .rateUsed, .queueReset, .keyReset,
                 .dependencyAdded,
-                .dependencyRemoved, .reopened, .trigger:
+                .dependencyRemoved, .trigger:
                 continue
             }
         }
@@ -145,6 +146,7 @@ extension Simulator {
         switch event {
         case .workerMessage(let envelope):
             let sender = envelope.sender
+            if case .hello = envelope.body { noteHello(of: sender) }
             let known = heard[sender.incarnation]?.connection ?? 0
             heard[sender.incarnation] = SimulatedHearing(
                 at: now,
@@ -155,6 +157,15 @@ extension Simulator {
             heard[address.incarnation]?.isReturned = true
         case _: return
         }
+    }
+
+    /// A hello that a worker sends by itself may cross the call for one. The second one lists
+    /// nothing of what the answer to the first brings, which is then sent again.
+    private mutating func noteHello(of sender: WorkerIdentity) {
+        guard let index = workers.firstIndex(where: { $0.incarnation == sender.incarnation })
+        else { return }
+        if workers[index].greetedOn == sender.connection { ledger.hellosCrossed = true }
+        workers[index].greetedOn = sender.connection
     }
 
     /// Nothing waits for a date that passed some time ago.
@@ -172,7 +183,8 @@ extension Simulator {
                 let operation = OperationID(graph: graph, index: index)
                 guard scheduler.outcome(of: operation) == nil else { continue }
                 if let date = policy(of: operation).deadline, date < late,
-                    !scheduler.isPastDeadline(operation)
+                    !scheduler.isPastDeadline(operation),
+                    now - (reopenedAt[operation] ?? .zero) > Self.dateSlack
                 {
                     ledger.broken("the deadline of \(operation) passed unnoticed")
                 }

@@ -15,6 +15,8 @@ struct SimulatedWorker {
     var wake: Timestamp?
     /// A welcome arrived since the last hello left.
     var wasWelcomed = false
+    /// The connection of the last hello that the coordinator has heard.
+    var greetedOn: UInt32?
     var running: Set<AttemptID> = []
     /// What attempts were given before their starts.
     var inputs: [AttemptID: [NamedInput]] = [:]

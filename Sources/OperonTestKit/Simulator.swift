@@ -63,6 +63,8 @@ package struct Simulator {
     var released: Set<OperationID> = []
     /// Those that had an attempt: their date has passed. Only looked up.
     var attempted: Set<OperationID> = []
+    /// A deadline that passed earlier is looked for again. Only looked up.
+    var reopenedAt: [OperationID: Timestamp] = [:]
     /// Only looked up.
     var heard: [Incarnation: SimulatedHearing] = [:]
     var brokerIsUp = true
@@ -297,7 +299,7 @@ package struct Simulator {
         if let broken = ledger.missingOutcome(of: scenario.operations) { return broken }
         guard ledger.kept.grown.open.isEmpty else { return "a graph is open for ever" }
         if let dead = deadWorker() { return dead }
-        if scenario.isFaultFree, ledger.copies > 0 {
+        if scenario.isFaultFree, ledger.copies > 0, !ledger.hellosCrossed {
             return "\(ledger.copies) copies were sent over a transport that lost nothing"
         }
         return nil
