@@ -168,7 +168,10 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard let attempt = attempts[place], attempt.id == id, attempt.isAwaited
+        // The timer may be that of an earlier silence, after which the worker came back: that of this
+        // one comes later.
+        guard let attempt = attempts[place], attempt.id == id, attempt.isAwaited,
+            patienceEnd(of: attempt) <= now.monotonic
         else { return }
         // No worker could come back while there was no connection.
         let audible = isConnected ? connectedAt + configuration.lease : .distantFuture

@@ -158,6 +158,30 @@ import Testing
         #expect(bench.scheduler.attemptCount(of: bench.id("a")) == 1)
     }
 
+    @Test func `a second silence is as long as its own patience`() throws {
+        // The timer of the first one gave the attempt up, and another worker got its key.
+        var bench = SchedulerBench()
+        bench.join()
+        try bench.submit([.nothing("a")])
+        bench.start("a")
+        let held = bench.attempt("a").held
+        for _ in 0..<500 {
+            bench.advance(by: .seconds(2))
+            bench.beat(from: 0)
+        }
+        bench.advance(by: .seconds(20))
+        bench.hello(from: 0, connection: 2, held: [held])
+        for _ in 0..<10 {
+            bench.advance(by: .seconds(2))
+            bench.beat(from: 0)
+        }
+
+        bench.advance(by: .seconds(40))
+        #expect(bench.state("a") == .executing)
+        bench.advance(by: .seconds(12))
+        #expect(bench.state("a") == .ready)
+    }
+
     @Test func `what had not started is not waited for`() throws {
         var bench = SchedulerBench()
         bench.join()
