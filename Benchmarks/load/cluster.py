@@ -83,7 +83,7 @@ class Cluster:
         """Standard output goes to a file of its own beside the messages."""
         environment = {**os.environ, "OPERON_BROKER": self.broker.url,
                        "XDG_STATE_HOME": str(self.folder / "state")}
-        with (self.folder / f"{name}.out").open("ab") as out, \
+        with (self.folder / f"{name}.out").open("wb") as out, \
                 (self.folder / f"{name}.log").open("ab") as log:
             program = subprocess.Popen(
                 [str(one) for one in command], stdin=subprocess.DEVNULL, stdout=out, stderr=log,

@@ -168,8 +168,8 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        // The timer may be that of an earlier silence, after which the worker came back: that of this
-        // one comes later.
+        // The timer may be that of an earlier silence, after which the worker came back: that of
+        // this one comes later.
         guard let attempt = attempts[place], attempt.id == id, attempt.isAwaited,
             patienceEnd(of: attempt) <= now.monotonic
         else { return }

@@ -164,7 +164,7 @@ extension Simulator {
     private mutating func noteHello(of sender: WorkerIdentity) {
         guard let index = workers.firstIndex(where: { $0.incarnation == sender.incarnation })
         else { return }
-        if workers[index].greetedOn == sender.connection { ledger.hellosCrossed = true }
+        if workers[index].greetedOn == sender.connection { workers[index].hasGreetedTwice = true }
         workers[index].greetedOn = sender.connection
     }
 

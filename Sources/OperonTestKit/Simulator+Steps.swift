@@ -17,6 +17,7 @@ struct SimulatedWorker {
     var wasWelcomed = false
     /// The connection of the last hello that the coordinator has heard.
     var greetedOn: UInt32?
+    var hasGreetedTwice = false
     var running: Set<AttemptID> = []
     /// What attempts were given before their starts.
     var inputs: [AttemptID: [NamedInput]] = [:]
@@ -327,7 +328,11 @@ extension Simulator {
     private mutating func perform(_ effects: WorkerAgent.Effects, _ index: Int) {
         guard let incarnation = workers[index].incarnation else { return }
         for notice in effects.notices {
-            if case .dispatchIgnored = notice, workers[index].wasWelcomed { ledger.copied() }
+            if case .dispatchIgnored = notice, workers[index].wasWelcomed,
+                !workers[index].hasGreetedTwice
+            {
+                ledger.copied()
+            }
         }
         perform(effects.inputSteps, index, incarnation)
         for operation in effects.starts { start(operation, index, incarnation) }

@@ -12,8 +12,6 @@ package struct SimulatorLedger {
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
     package private(set) var copies = 0
-    /// Whether a worker was heard to say hello twice on one connection.
-    var hellosCrossed = false
     package private(set) var starts = 0
     package private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
 
