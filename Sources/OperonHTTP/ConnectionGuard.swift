@@ -24,15 +24,12 @@ final class Connections: Sendable {
     private let state: NIOLockedValueBox<State>
     private let bounds: ConnectionTable.Bounds
     private let refusedMax: Int
-    /// How long a connection without a place is kept for its request.
-    let refusalTime: Duration
 
     /// - Parameter refusedMax: the most connections without a place that are kept until they have
     ///   been refused in words.
-    init(_ bounds: ConnectionTable.Bounds, refusedMax: Int, refusalTime: Duration) {
+    init(_ bounds: ConnectionTable.Bounds, refusedMax: Int) {
         self.bounds = bounds
         self.refusedMax = refusedMax
-        self.refusalTime = refusalTime
         state = NIOLockedValueBox(State(table: ConnectionTable(bounds)))
     }
 
@@ -103,17 +100,17 @@ final class Connections: Sendable {
             reserve: limits.reservedConnections,
             firstRequest: limits.firstRequestTime
         )
-        self.init(bounds, refusedMax: refusedMax, refusalTime: limits.refusalTime)
+        self.init(bounds, refusedMax: refusedMax)
     }
 }
 
 /// Guards one connection: admits it only if the server may serve the client, and closes it if no
 /// request arrives in time.
 ///
-/// A connection that is not admitted, or that loses its place before its first request, stays for a
-/// moment, so that the request can be refused in words. One that loses its place between requests
-/// is closed: its client connects again. None of them ends with an error, because an error would
-/// end the server.
+/// A connection that is not admitted, or that loses its place before its first request, stays until
+/// that request may no longer be on its way, so that it can be refused in words. One that loses its
+/// place between requests is closed: its client connects again. None of them ends with an error,
+/// because an error would end the server.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -123,15 +120,32 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// The event for a connection whose place another one has taken.
     struct PlaceLost: Sendable {}
 
+    private enum Standing {
+        /// Not looked at yet.
+        case new
+        case admitted
+        /// It has no place. Its first request is refused when it comes.
+        case unplaced
+        /// The request that is being answered is the last one.
+        case last
+        /// Its refusal is written. The rest of its request is dropped: a connection that is closed
+        /// with unread bytes is reset, and the refusal may be lost.
+        case refused
+        case closed
+    }
+
     private let connections: Connections
     private let headTime: TimeAmount
     private let isLocal: Bool
-    /// `nil` before the connection is admitted and after it is refused.
+    private var standing = Standing.new
+    /// `nil` while it has no place.
     private var id: ConnectionTable.ID?
+    /// Whether it counts among those that are kept without a place.
+    private var isKept = false
     private let openedAt = ContinuousClock.now
     private var hasAsked = false
-    /// Whether it has no place, and waits for its request for a moment, to refuse it.
-    private var isRefusing = false
+    /// Whether the last request has been read.
+    private var hasLast = false
     private var alarm: Scheduled<Void>?
     /// Requests whose answer has not ended.
     private var openCount = 0
@@ -165,25 +179,34 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard event is PlaceLost else { return context.fireUserInboundEventTriggered(event) }
-        // If the request has just come, it has been refused: there was no place any more.
-        if id != nil { refuseLater(context) }
+        // If a request has just come, it has been refused: there was no place any more.
+        if standing == .admitted { losePlace(context) }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if isRefusing {
+        let part = unwrapInboundIn(data)
+        switch standing {
+        case .new, .closed: return
+        case .refused:
+            if case .end = part { context.close(promise: nil) }
+            return
+        case .last:
+            if hasLast { return }
+            if case .end = part { hasLast = true }
+        case .unplaced:
+            guard case .head(let head) = part else { return }
+            guard Self.isAboutHealth(head) else { return refuse(context) }
             // Health costs little, and monitoring comes together with a crowd.
-            guard case .head(let head) = unwrapInboundIn(data), !Self.isAboutHealth(head) else {
-                return context.fireChannelRead(data)
-            }
-            return refuse(context)
-        }
-        guard let id else { return }
-        if case .head(let head) = unwrapInboundIn(data) {
-            alarm?.cancel()
-            alarm = nil
-            guard connections.asks(id, forHealth: Self.isAboutHealth(head)) else {
+            standing = .last
+            openCount += 1
+            setAlarm(context, headTime)
+        case .admitted:
+            guard case .head(let head) = part else { break }
+            guard let id, connections.asks(id, forHealth: Self.isAboutHealth(head)) else {
                 return refuse(context)
             }
+            alarm?.cancel()
+            alarm = nil
             hasAsked = true
             openCount += 1
         }
@@ -195,43 +218,72 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         data: NIOAny,
         promise: EventLoopPromise<Void>?
     ) {
-        if case .end = unwrapOutboundIn(data) {
+        switch unwrapOutboundIn(data) {
+        case .head(var head) where standing == .last && head.status.kind != .informational:
+            head.headerFields[.connection] = "close"
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .end:
             openCount -= 1
-            if openCount <= 0, let id { connections.waits(id) }
+            guard openCount <= 0 else { return context.write(data, promise: promise) }
+            if standing == .last {
+                context.writeAndFlush(data, promise: promise)
+                return context.close(promise: nil)
+            }
+            if let id { connections.waits(id) }
+            context.write(data, promise: promise)
+        case _: context.write(data, promise: promise)
         }
-        context.write(data, promise: promise)
     }
 
     private func admit(_ context: ChannelHandlerContext) {
-        guard id == nil else { return }
+        guard standing == .new else { return }
         let channel = context.channel
-        let isWelcome = !isLocal || PeerUser.isWelcome(at: channel)
-        let address = isLocal ? nil : channel.remoteAddress?.ipAddress ?? ""
-        guard isWelcome else { return context.close(promise: nil) }
-        id = connections.open(channel, from: address)
-        if id == nil { refuseLater(context) }
+        guard !isLocal || PeerUser.isWelcome(at: channel) else {
+            standing = .closed
+            return context.close(promise: nil)
+        }
+        id = connections.open(
+            channel,
+            from: isLocal ? nil : channel.remoteAddress?.ipAddress ?? ""
+        )
+        if id == nil { losePlace(context) } else { standing = .admitted }
     }
 
-    /// Waits for the first request, if it may be on its way, to refuse it.
-    private func refuseLater(_ context: ChannelHandlerContext) {
-        guard !isRefusing else { return }
-        leave()
-        let isNew = !hasAsked && .now - openedAt <= connections.firstRequest
-        guard isNew, connections.keepsRefused() else { return context.close(promise: nil) }
-        isRefusing = true
-        alarm = context.channel.close(in: TimeAmount(connections.refusalTime))
+    /// Waits for the first request, if that may be on its way, to refuse it.
+    private func losePlace(_ context: ChannelHandlerContext) {
+        giveUpPlace()
+        let left = connections.firstRequest - (.now - openedAt)
+        guard !hasAsked, left > .zero, keep() else {
+            standing = .closed
+            return context.close(promise: nil)
+        }
+        standing = .unplaced
+        setAlarm(context, TimeAmount(left))
+    }
+
+    /// Whether it may stay without a place.
+    private func keep() -> Bool {
+        isKept = isKept || connections.keepsRefused()
+        return isKept
+    }
+
+    private func setAlarm(_ context: ChannelHandlerContext, _ time: TimeAmount) {
+        alarm?.cancel()
+        alarm = context.channel.close(in: time)
+    }
+
+    private func giveUpPlace() {
+        if let id { connections.close(id) }
+        id = nil
     }
 
     private func leave() {
+        standing = .closed
         alarm?.cancel()
         alarm = nil
-        if isRefusing {
-            isRefusing = false
-            connections.releasesRefused()
-        }
-        guard let id else { return }
-        connections.close(id)
-        self.id = nil
+        giveUpPlace()
+        if isKept { connections.releasesRefused() }
+        isKept = false
     }
 
     private static func isAboutHealth(_ head: HTTPRequest) -> Bool {
@@ -241,7 +293,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Refuses a request, because too many connections have one.
     private func refuse(_ context: ChannelHandlerContext) {
-        leave()
+        guard openCount <= 0 else {
+            // It came behind one that is being answered: a refusal would come before that answer.
+            (standing, hasLast) = (.last, true)
+            return
+        }
+        giveUpPlace()
         let message = "Too many connections to this coordinator: try again later."
         let body =
             (try? JSONBytes.page(Problem(ClientError(.unavailable, message)))) ?? ByteBuffer()
@@ -253,7 +310,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.write(wrapOutboundOut(.body(body)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-        context.close(promise: nil)
+        guard keep() else {
+            standing = .closed
+            return context.close(promise: nil)
+        }
+        standing = .refused
+        setAlarm(context, TimeAmount(connections.firstRequest))
     }
 }
 

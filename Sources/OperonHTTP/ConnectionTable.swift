@@ -3,7 +3,7 @@
 /// A connection waits until it has sent the head of a request, and again between two requests. When
 /// there is no room for a new connection, the one that has waited longest gives up its place; those
 /// that never sent a request go first, unless they are so new that their first request may be on
-/// its way. So silent connections, however many, keep nobody out, and clients that come at the same
+/// its way. So silent connections, however many, keep no place, and clients that come at the same
 /// time do not push each other out. If no connection waits, the reserve takes connections that only
 /// ask for health and metrics.
 package struct ConnectionTable: Sendable {
@@ -14,12 +14,7 @@ package struct ConnectionTable: Sendable {
         /// How long the first request of a connection may be on its way.
         package var firstRequest: Duration
 
-        package init(
-            total: Int,
-            perAddress: Int,
-            reserve: Int,
-            firstRequest: Duration = .seconds(1)
-        ) {
+        package init(total: Int, perAddress: Int, reserve: Int, firstRequest: Duration) {
             self.total = total
             self.perAddress = perAddress
             self.reserve = reserve

@@ -10,7 +10,14 @@ import Testing
     private static let later = start + .seconds(2)
 
     private func made(_ total: Int, perAddress: Int = 100, reserve: Int = 0) -> Table {
-        Table(Table.Bounds(total: total, perAddress: perAddress, reserve: reserve))
+        Table(
+            Table.Bounds(
+                total: total,
+                perAddress: perAddress,
+                reserve: reserve,
+                firstRequest: .seconds(1)
+            )
+        )
     }
 
     /// One more connection, and whose place it took.

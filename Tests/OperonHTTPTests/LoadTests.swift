@@ -180,7 +180,8 @@ import Testing
         }
     }
 
-    @Test func `a crowd beyond all busy connections is refused in words, and health is answered`()
+    /// A server with two connections, both busy, and one more for health.
+    private static func busy(_ body: @escaping @Sendable (_ port: Int) async throws -> Void)
         async throws
     {
         var limits = HTTPLimits()
@@ -188,24 +189,38 @@ import Testing
         limits.reservedConnections = 1
         // However busy the machine is, the requests come in time.
         limits.firstRequestTime = .seconds(60)
-        limits.refusalTime = .seconds(60)
         limits.headTime = .seconds(60)
         try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
             try await served.client { client in
                 let first = try await client.events(after: nil, graph: nil)
                 let second = try await client.events(after: nil, graph: nil)
                 await served.tap.waitForWatchers(2)
-                let answers = try await Self.crowd(of: 20, at: served.port)
-                for (index, answer) in answers {
-                    if index == 0 {
-                        #expect(answer.status == 200)
-                        continue
-                    }
-                    #expect(answer.status == 503)
-                    #expect(answer.fields["retry-after"] == "5")
-                    #expect(answer.text.contains("Too many connections"))
-                }
+                try await body(served.port)
                 withExtendedLifetime((first, second)) {}
+            }
+        }
+    }
+
+    private static func get(_ path: String) -> String {
+        "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    }
+
+    private static func expectRefusal(_ answer: RawAnswer) {
+        #expect(answer.status == 503)
+        #expect(answer.fields["retry-after"] == "5")
+        #expect(answer.text.contains("Too many connections"))
+    }
+
+    @Test func `a crowd beyond all busy connections is refused in words, and health is answered`()
+        async throws
+    {
+        try await Self.busy { port in
+            for (index, answer) in try await Self.crowd(of: 20, at: port) {
+                if index == 0 {
+                    #expect(answer.status == 200)
+                } else {
+                    Self.expectRefusal(answer)
+                }
             }
         }
     }
@@ -217,18 +232,19 @@ import Testing
         at port: Int
     ) async throws -> [(index: Int, answer: RawAnswer)] {
         let connected = NIOLockedValueBox(0)
+        let all = NIOSingletons.posixEventLoopGroup.any().makePromise(of: Void.self)
         return try await withThrowingTaskGroup(of: (Int, RawAnswer).self) { group in
             for index in 0..<count {
                 group.addTask {
                     let bytes = try await RawSocket.open(port) { inbound, outbound in
-                        connected.withLockedValue { $0 += 1 }
-                        while connected.withLockedValue({ $0 }) < count {
-                            try await Task.sleep(for: .milliseconds(1))
+                        let number = connected.withLockedValue {
+                            $0 += 1
+                            return $0
                         }
+                        if number == count { all.succeed() }
+                        try await all.futureResult.get()
                         let path = index == 0 ? "/healthz" : "/v1/status"
-                        let text =
-                            "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-                        try await outbound.write(ByteBuffer(string: text))
+                        try await outbound.write(ByteBuffer(string: Self.get(path)))
                         return try await inbound.bytes()
                     }
                     return (index, RawAnswer(bytes))
@@ -237,6 +253,56 @@ import Testing
             var answers: [(index: Int, answer: RawAnswer)] = []
             for try await (index, answer) in group { answers.append((index, answer)) }
             return answers
+        }
+    }
+
+    @Test func `who is refused may send the rest of a body, which is dropped`() async throws {
+        // The connection was closed at once. Bytes that nobody reads reset it, and a client that
+        // reads only after it has sent all finds no refusal.
+        try await Self.busy { port in
+            let answer = try await RawSocket.open(port) { inbound, outbound in
+                let pieces = 64
+                let piece = ByteBuffer(repeating: UInt8(ascii: " "), count: 1 << 16)
+                let head =
+                    "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\n"
+                    + "Content-Type: application/json\r\n"
+                    + "Content-Length: \(pieces * piece.readableBytes)\r\n\r\n"
+                try await outbound.write(ByteBuffer(string: head))
+                var bytes: [UInt8] = []
+                for try await some in inbound {
+                    if bytes.isEmpty {
+                        // It is refused now.
+                        for _ in 0..<pieces { try await outbound.write(piece) }
+                    }
+                    bytes += some.readableBytesView
+                }
+                return RawAnswer(bytes)
+            }
+            Self.expectRefusal(answer)
+        }
+    }
+
+    @Test func `a connection without a place answers about health once`() async throws {
+        // What came behind it was refused in the middle of its answer.
+        try await Self.busy { port in
+            let bytes = try await RawSocket.open(port) { inbound, outbound in
+                // Takes the place of the first one.
+                let other = try await RawSocket.open(port) { inbound, outbound in
+                    let asked = Self.get("/healthz")
+                    try await outbound.write(ByteBuffer(string: asked))
+                    for try await piece in inbound where piece.readableBytes > 0 { return true }
+                    return false
+                }
+                #expect(other)
+                let both = Self.get("/metrics") + Self.get("/v1/status")
+                try await outbound.write(ByteBuffer(string: both))
+                return try await inbound.bytes()
+            }
+            let answer = RawAnswer(bytes)
+            #expect(answer.status == 200)
+            #expect(answer.fields["connection"] == "close")
+            #expect(answer.text.contains("operon_"))
+            #expect(!answer.text.contains("HTTP/1.1"))
         }
     }
 
