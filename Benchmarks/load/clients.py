@@ -181,15 +181,18 @@ async def beyond(cluster, report, options):
     waiting = [(client, asked) for client, asked in waiting if not asked.done()]
     count = options.choose(1_000, 300)
     alone = [await ask_once(cluster.port, "/v1/status") for _ in range(100)]
-    burst = await asyncio.gather(*(ask_once(cluster.port, "/v1/status", source(index))
-                                   for index in range(count)))
     health = []
-    for _ in range(20):
-        began = time.monotonic()
-        answer = await ask_once(cluster.port, "/healthz")
-        health.append(time.monotonic() - began)
-        report.expect(answer is not None and answer.status == 200,
-                      "clients: while all connections are busy, health is not answered")
+
+    async def monitor():
+        for _ in range(20):
+            began = time.monotonic()
+            answer = await ask_once(cluster.port, "/healthz")
+            health.append(time.monotonic() - began)
+            report.expect(answer is not None and answer.status == 200,
+                          "clients: while all connections are busy, health is not answered")
+
+    _, *burst = await asyncio.gather(monitor(), *(
+        ask_once(cluster.port, "/v1/status", source(index)) for index in range(count)))
     for name, answers in (("one after the other", alone), (f"{count:,} at once", burst)):
         mute = sum(one is None for one in answers)
         refused = [one for one in answers if one is not None]
@@ -208,7 +211,10 @@ async def beyond(cluster, report, options):
     unanswered.cancel()
     leaver.close()
     done = None
+    deadline = time.monotonic() + 30
     while done is None or done.status == 503:
+        if time.monotonic() > deadline:
+            raise RuntimeError("nobody made room for the request that ends the waiting")
         done = await ask_once(cluster.port, f"/v1/graphs/{held}/operations/hold/complete",
                               method="POST", body=body)
     report.expect(done.status == 200, f"clients: complete was answered with {done.status}")

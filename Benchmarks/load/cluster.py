@@ -62,22 +62,30 @@ class Cluster:
         self.number = 0
 
     def __enter__(self):
-        self.start("coordinator", [
-            self.binaries / "operon", "coordinator", "--prefix", self.prefix,
-            "--store", self.folder / "operon.db", "--listen", f"127.0.0.1:{self.port}",
-            "--allow-any-user", "--keep", self.keep])
-        until(lambda: self.ask("GET", "/readyz")[0] == 200, "the coordinator is not ready")
+        try:
+            self.start("coordinator", [
+                self.binaries / "operon", "coordinator", "--prefix", self.prefix,
+                "--store", self.folder / "operon.db", "--listen", f"127.0.0.1:{self.port}",
+                "--allow-any-user", "--keep", self.keep])
+            until(lambda: self.ask("GET", "/readyz")[0] == 200, "the coordinator is not ready")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
         """Stops all, and keeps what they said: the folder is removed at the end of the run."""
-        try:
-            for name in reversed(list(self.programs)):
+        errors = []
+        for name in reversed(list(self.programs)):
+            try:
                 self.stop(name)
-        finally:
-            for pattern in ("*.log", "*.out"):
-                for one in self.folder.glob(pattern):
-                    shutil.copy(one, self.output / f"{self.folder.name}-{one.name}")
+            except RuntimeError as error:
+                errors.append(error)
+        for pattern in ("*.log", "*.out"):
+            for one in self.folder.glob(pattern):
+                shutil.copy(one, self.output / f"{self.folder.name}-{one.name}")
+        if errors:
+            raise errors[0]
 
     def start(self, name, command):
         """Standard output goes to a file of its own beside the messages."""

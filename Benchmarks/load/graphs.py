@@ -87,8 +87,14 @@ async def submit(cluster, report, count):
             await asyncio.sleep(0.1)
 
     watching = asyncio.ensure_future(watch())
-    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    # Clients wait for what it says: if it fails, so does the phase.
+    sending = asyncio.gather(*(client() for _ in range(CLIENTS)))
+    await asyncio.wait((watching, sending), return_when=asyncio.FIRST_COMPLETED)
+    if watching.done():
+        sending.cancel()
+        await watching
     watching.cancel()
+    await sending
     return tenths
 
 

@@ -14,6 +14,8 @@ from load.samples import percentile
 
 # All bodies that are being read have 512 MiB together.
 BODY_BYTES = 24 << 20
+# A busy machine has taken a minute and a half.
+PATIENCE_SECONDS = 300
 OPERATIONS = 500
 
 
@@ -62,23 +64,28 @@ class Crowd:
                                           "without a word")
 
     async def client(self, index, body, each):
-        connection = None
+        connection, is_new = None, True
+        deadline = time.monotonic() + PATIENCE_SECONDS
         for number in range(each):
             key = f"{self.cluster.prefix}{self.name.replace(' ', '-')}-{index}-{number}"
             self.sent.append(key)
             while True:
                 try:
                     if connection is None or not connection.is_open:
+                        is_new = True
                         connection = await Client.connect(self.cluster.port, source(index))
                     began = time.monotonic()
                     answer = await connection.request(
                         "POST", "/v1/graphs", body, JSON + f"Idempotency-Key: {key}\r\n",
                         seconds=300)
                 except (Closed, ConnectionError):
-                    # A connection that was answered before may be replaced while it waits.
-                    self.cut += number == 0
+                    # A connection that was answered before may lose its place while it waits.
+                    self.cut += is_new
                     connection = None
+                    if time.monotonic() > deadline:
+                        raise RuntimeError(f"{key} has no answer") from None
                     continue
+                is_new = False
                 if answer.status == 201:
                     self.latencies.append(time.monotonic() - began)
                     self.accepted.append(answer.json()["id"])
