@@ -77,7 +77,7 @@ struct Simulate: AsyncParsableCommand {
 
     /// What the rules cost is most of a run that computes them after each step. Seeds are cheaper
     /// than steps: a state that breaks a rule is met again in others.
-    private func checkedSteps(of seed: UInt64) -> Int {
+    private func interval(of seed: UInt64) -> Int {
         violation != nil || seed.isMultiple(of: Self.thoroughSeeds) ? 1 : checkedSteps
     }
 
@@ -129,12 +129,11 @@ struct Simulate: AsyncParsableCommand {
         await Self.parallel(Int(count), cores: trace ? 1 : nil) { index, thread in
             let seed = first + UInt64(index)
             SeedsUnderWay.begin(seed, thread: thread)
-            let steps = checkedSteps(of: seed)
+            let steps = interval(of: seed)
             var run = Run(seed: seed, violation, checkedSteps: steps, explain, traces: trace)
             if run.broken != nil, steps > 1, !trace {
-                // Which step broke it. If the rule held after each step, it was another rule.
-                let closer = Run(seed: seed, violation, checkedSteps: 1, explain, traces: false)
-                if closer.broken != nil { run = closer }
+                // Again, to see which step broke it.
+                run = Run(seed: seed, violation, checkedSteps: 1, explain, traces: false)
             }
             return (run, run.broken != nil)
         }

@@ -1,7 +1,14 @@
+#if canImport(Glibc)
 import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// The seeds that are being run. A trap in the core ends the process before a seed has a result:
-/// these are then printed, so that it can be found.
+/// these are then printed, so that it can be found. With a rule that is broken on purpose, the
+/// option for it is to be added.
 enum SeedsUnderWay {
     /// A seed for each thread; 0: none. A handler of signals may neither allocate nor lock.
     nonisolated(unsafe) private static let seeds: UnsafeMutableBufferPointer<UInt64> = {
@@ -9,22 +16,26 @@ enum SeedsUnderWay {
         unsafe seeds.initialize(repeating: 0)
         return unsafe seeds
     }()
-    /// What handled a trap before: it prints the backtrace.
+    /// What handled traps before: it prints the backtrace.
     nonisolated(unsafe) private static var previous = sigaction()
 
+    /// What `precondition` compiles to: SIGILL on x86-64, SIGTRAP on arm64.
+    private static let traps = [SIGILL, SIGTRAP]
     private static let threadsMax = 256
 
     /// Prints them if the process traps.
     static func printIfTrapped() {
         _ = unsafe seeds
+        #if os(Linux)
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_handler = { signal in
-            SeedsUnderWay.write()
+            SeedsUnderWay.report()
             // The instruction that trapped is run again, by the handler before this one.
             unsafe sigaction(signal, &SeedsUnderWay.previous, nil)
         }
-        // What `precondition` compiles to.
-        unsafe sigaction(SIGILL, &action, &previous)
+        // Both have the same handler, that of the runtime or none.
+        for trap in traps { unsafe sigaction(trap, &action, &previous) }
+        #endif
     }
 
     static func begin(_ seed: UInt64, thread: Int) {
@@ -32,7 +43,7 @@ enum SeedsUnderWay {
     }
 
     /// In decimal digits, with nothing but the stack.
-    private static func write() {
+    private static func report() {
         for thread in 0..<threadsMax {
             let seed = unsafe seeds[thread]
             guard seed != 0 else { continue }
@@ -52,7 +63,7 @@ enum SeedsUnderWay {
                     divisor /= 10
                 }
                 append(UInt8(ascii: "\n"))
-                _ = unsafe Glibc.write(STDERR_FILENO, text.baseAddress, end)
+                _ = unsafe write(STDERR_FILENO, text.baseAddress, end)
             }
         }
     }
