@@ -7,7 +7,10 @@ extension EventJSON {
     ///   version, for instance.
     package static func view(_ line: [UInt8]) -> EventView? {
         var reader = ObjectReader(line)
-        guard reader.open(), let at = reader.text("at").flatMap(DateText.moment) else { return nil }
+        guard reader.open(), let date = reader.text("at"), let at = DateText.moment(date),
+            // A date has other forms, too.
+            DateText.text(at) == date
+        else { return nil }
         let attempt = reader.text("attempt")
         let by = reader.text("by")
         let count: UInt32? = reader.number("count")

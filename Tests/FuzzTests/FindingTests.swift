@@ -35,6 +35,11 @@ struct Finding: Sendable, CustomTestStringConvertible {
             "CXVuaXg="
         ),
         Finding(
+            "text",
+            "the line of an event was read whose date has another form than that of a coordinator",
+            "DHsiYXQiOiIyMDI2LTExLTI3VDAyOjAzWiIsImtpbmQiOiIiLCJzZXF1ZW5jZSI6N30="
+        ),
+        Finding(
             "stored-contents",
             "a stored jitter that is no number was read, and a pause cannot be computed with it",
             "AC8AAAAAAAAACgFnGioKAWEwAkIhCAIQgJTr3AMZAAAAAAAAAEAggLCdwt8BKQAAAAAAAPh/WgA="
