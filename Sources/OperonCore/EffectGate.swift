@@ -4,11 +4,11 @@ package import OperonModel
 /// Holds effects back until the records they depend on are stored: the order of effects as a value.
 ///
 /// The coordinator's shell drives it: the scheduler's effects go in as steps, and the effects that
-/// may be performed come out. A step leaves once its records are committed. Three kinds of effects
+/// may be performed come out. A step leaves once its records are committed. Four kinds of effects
 /// wait longer, for the sync after which no power cut undoes the records: acknowledgements to
-/// workers, because a worker forgets what is acknowledged; grants of operations that hold keys; and
-/// answers to clients. A dispatch does not wait for the acknowledgement in it: it leaves with the
-/// last number that is on the disk.
+/// workers, because a worker forgets what is acknowledged; grants of operations that hold keys;
+/// orders to stop what runs; and answers to clients. A dispatch does not wait for the
+/// acknowledgement in it: it leaves with the last number that is on the disk.
 package struct EffectGate: Sendable {
     /// The effects of one call of the scheduler.
     package struct Step: Sendable {
@@ -277,6 +277,7 @@ package struct EffectGate: Sendable {
             // survive.
             return grants.contains { $0.exclusiveLease != nil }
         case .plain(let plain):
+            if plain.asksToStop { return true }
             guard let number = plain.acknowledged,
                 case .worker(let address) = message.destination
             else { return false }
@@ -330,6 +331,18 @@ package struct EffectGate: Sendable {
 }
 
 extension CoordinatorMessage {
+    /// Whether a running attempt will stop because of it. If a power cut undid the cancel, its
+    /// operation would end as cancelled, and nobody would have cancelled it.
+    fileprivate var asksToStop: Bool {
+        let orders: [Order] =
+            switch self {
+            case .welcome(let welcome): welcome.orders
+            case .control(let control): control.orders
+            case .dispatch, .resync, .refused, .chunks, .watch: []
+            }
+        return orders.contains { if case .cancel = $0 { true } else { false } }
+    }
+
     /// The number of the last event that the message acknowledges; `nil`: it acknowledges none.
     fileprivate var acknowledged: UInt64? {
         switch self {

@@ -190,6 +190,33 @@ import Testing
         #expect(taken18 == [message])
     }
 
+    @Test func `an order to stop what runs waits for the sync`() {
+        var gate = EffectGate()
+        let held = HeldAttempt(
+            attempt: AttemptID(epoch: Epoch(rawValue: 1), number: 1),
+            operation: operation
+        )
+        func message(_ order: Order, sequence: UInt64) -> Scheduler.Message {
+            Scheduler.Message(
+                destination: .worker(worker),
+                sequence: sequence,
+                body: .plain(.control(Control(acknowledged: 0, orders: [order])))
+            )
+        }
+        // What is recalled before it starts may run again.
+        let recall = message(.recall(held), sequence: 1)
+        _ = gate.append(effects(recall), batch())
+        _ = gate.nextBatch()
+        #expect(gate.didCommit().flatMap(\.messages) == [recall])
+
+        let cancel = message(.cancel(held), sequence: 2)
+        _ = gate.append(effects(cancel), batch())
+        _ = gate.nextBatch()
+        #expect(gate.didCommit().flatMap(\.messages).isEmpty)
+        #expect(gate.isSyncUrgent)
+        #expect(gate.didSync(upTo: 2) == [cancel])
+    }
+
     @Test func `a sync covers no more than was committed when it began`() {
         var gate = EffectGate()
         let first = answer(1, to: worker, sequence: 1)
