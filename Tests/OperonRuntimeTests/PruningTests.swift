@@ -17,6 +17,49 @@ import Testing
         return Submission(graph: GraphDescription(name: name, operations: operations))
     }
 
+    @Test func `what a dropped graph cannot do is refused in the same words`() async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await ManualCluster.run(store, isConnected: false) { cluster in
+            let client = cluster.client
+            _ = try await client.submit(graph("old"))
+            _ = try await client.cancel(.graph("old"), CancelRequest())
+            // Who has begun to read is not told that nothing was printed.
+            let log = try await client.log(
+                of: .operation(OperationSelector(graph: "old", operation: "o1")),
+                LogQuery()
+            )
+            try await cluster.service.prune(beyond: Retention(graphs: 0))
+
+            var errors: [ClientError?] = []
+            errors.append(
+                await #expect(throws: ClientError.self) { for try await _ in log {} }
+            )
+            errors.append(
+                await #expect(throws: ClientError.self) {
+                    try await client.retry(graph: "old", RetryRequest())
+                }
+            )
+            errors.append(
+                await #expect(throws: ClientError.self) { try await client.close(graph: "old") }
+            )
+            errors.append(
+                await #expect(throws: ClientError.self) {
+                    try await client.cancel(.graph("old"), CancelRequest())
+                }
+            )
+            errors.append(
+                await #expect(throws: ClientError.self) {
+                    try await client.suspend(.graph("old"), SuspendRequest())
+                }
+            )
+            for error in errors {
+                #expect(error?.code == .notFound)
+                let words = "Graph 0 was dropped: only its name and its outcomes are kept."
+                #expect(error?.message == words)
+            }
+        }
+    }
+
     @Test func `what is dropped leaves the memory, and what depends on it later is resolved`()
         async throws
     {

@@ -157,14 +157,19 @@ extension CoordinatorService {
         return LiveLogPart(attempt: attempt, pieces: pieces)
     }
 
-    /// The stored logs of an operation and its attempts; `nil`: the operation is gone.
+    /// The stored logs of an operation and its attempts; `nil`: there is no store.
+    ///
+    /// - Throws: `ClientError.notFound` if its graph was dropped, also while the store was read: a
+    ///   log that is gone must not look as if nothing had been printed.
     func storedLogs(
         of operation: OperationID
     ) async throws(ClientError) -> (logs: [StoredLog], attempts: [StoredAttempt])? {
-        guard scheduler.isKept(operation) else { return nil }
-        return try await stored { store in
+        try check(operation)
+        let found = try await stored { store in
             (try await store.log(of: operation), try await store.attempts(of: operation))
         }
+        try check(operation)
+        return found
     }
 
     /// The operations of a scope that have printed anything, in order.
@@ -175,6 +180,7 @@ extension CoordinatorService {
         case .operation(let operation): return [operation]
         case .graph(let graph):
             let kept = try await stored { try await $0.loggedOperations(of: graph) } ?? []
+            try check(graph)
             let live = liveLogs.operations.filter { $0.graph == graph }.map(\.index)
             return Set(kept + live).sorted().map { OperationID(graph: graph, index: $0) }
         }

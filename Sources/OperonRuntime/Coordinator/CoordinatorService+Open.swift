@@ -171,6 +171,7 @@ extension CoordinatorService {
         var members: [OperationID] = []
         // Outputs that the next round needs may have been dropped when the last round ended.
         let outputs = try await outputs { () throws(ClientError) in
+            try check(graph)
             members = try self.members(ofRetry: chosen, of: graph, request)
             var wanted: Set<OperationID> = []
             for member in members {

@@ -15,6 +15,13 @@ extension CoordinatorService {
         return graph
     }
 
+    /// Like `find`, but for what a dropped graph cannot do.
+    func findKept(_ selector: String) throws(ClientError) -> GraphID {
+        let graph = try find(selector)
+        try check(graph)
+        return graph
+    }
+
     /// Finds an operation by number if written `@7`, else by name, else by a number alone.
     func find(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
@@ -54,6 +61,11 @@ extension CoordinatorService {
     }
 
     /// Throws if only the outcome is left: the graph may be dropped between two requests.
+    func check(_ graph: GraphID) throws(ClientError) {
+        guard !catalog.isDropped(graph) else { throw .dropped(graph) }
+    }
+
+    /// The same for one of its operations.
     func check(_ operation: OperationID) throws(ClientError) {
         guard scheduler.isKept(operation) else { throw .dropped(operation.graph) }
     }
@@ -61,7 +73,7 @@ extension CoordinatorService {
     func find(_ selector: TargetSelector) throws(ClientError) -> Target {
         switch selector {
         case .operation(let operation): .operation(try find(operation))
-        case .graph(let graph): .graph(try find(graph))
+        case .graph(let graph): .graph(try findKept(graph))
         case .queue(let name): .queue(name)
         }
     }

@@ -89,7 +89,7 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func close(graph: String) async throws(ClientError) -> GraphView {
         try await answers.change { service throws(ClientError) in
-            let id = try service.find(graph)
+            let id = try service.findKept(graph)
             try service.request(.graphClosed(id))
             return service.view(of: id)
         }
@@ -303,7 +303,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ request: RetryRequest
     ) async throws(ClientError) -> CommandView {
         try await answers.change { service async throws(ClientError) in
-            try await service.retry(try service.find(graph), request)
+            try await service.retry(try service.findKept(graph), request)
         }
     }
 
