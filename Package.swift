@@ -389,6 +389,18 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "simulate-shell",
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime", "OperonTestKit",
+                "OperonWire",
+                .cluster("ArgumentParser", "swift-argument-parser"),
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Benchmarks/SimulateShell",
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "core-benchmark",
             dependencies: [
                 "OperonCore", "OperonModel", "OperonTestKit",
@@ -597,7 +609,9 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "OperonCore", "OperonModel", "OperonPorts", "OperonSQLite", "OperonTestKit",
+                "simulate-shell",
+                "OperonCore", "OperonFaultKit", "OperonModel", "OperonPorts", "OperonSQLite",
+                "OperonTestKit",
             ],
             swiftSettings: testSettings
         ),

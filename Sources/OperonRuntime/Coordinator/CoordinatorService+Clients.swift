@@ -67,7 +67,7 @@ extension CoordinatorService {
                 return false
             }
             group.addTask {
-                do { try await Task.sleep(for: patience) } catch {}
+                do { try await self.machineTime.sleep(for: patience) } catch {}
                 return false
             }
             defer { group.cancelAll() }

@@ -95,7 +95,9 @@ extension CoordinatorService {
             return (use.graph, use.first)
         }
         let kept = try take(outputs)
-        if let hash { catalog.keepKey(of: kept, hash, isAddition: graph != nil) }
+        if let hash, violation != .forgetsSubmissions {
+            catalog.keepKey(of: kept, hash, isAddition: graph != nil)
+        }
         return (kept.graph, kept.first)
     }
 

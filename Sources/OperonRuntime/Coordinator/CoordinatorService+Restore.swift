@@ -12,12 +12,13 @@ extension CoordinatorService {
         from store: any OperationStore,
         configuration: Scheduler.Configuration,
         triggers: TriggerSupport? = nil,
-        time: TimeSource = .system
+        time: TimeSource = .system,
+        violation: ShellViolation? = nil
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         let state = try await store.open()
         do {
             let now = Moment(monotonic: time.now(), wall: time.wall())
-            return try await rebuild(state, of: store, configuration, triggers, at: now)
+            return try await rebuild(state, of: store, configuration, triggers, violation, at: now)
         } catch {
             await store.close()
             throw error
@@ -29,6 +30,7 @@ extension CoordinatorService {
         of store: any OperationStore,
         _ configuration: Scheduler.Configuration,
         _ triggers: TriggerSupport?,
+        _ violation: ShellViolation?,
         at now: Moment
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         var graphs = StoredGraphs(limits: configuration.limits)
@@ -53,7 +55,10 @@ extension CoordinatorService {
         } catch {
             throw StoreError(.damaged, "The store does not fit together: \(error).")
         }
-        let catalog = try await load(state, of: store, into: graphs.catalog)
+        let hasOutputs = violation != .forgetsStoredOutputs
+        let catalog =
+            hasOutputs
+            ? try await load(state, of: store, into: graphs.catalog) : graphs.catalog
         let restored = Restored(
             store: store,
             lastEvent: state.lastEvent,

@@ -225,8 +225,9 @@ extension CoordinatorService {
                 return
             } catch let error as StoreError where error.isTransient {
                 await report(error)
+                if violation == .skipsRefusedBatches { return }
                 // No notification comes when a disk has room again, so this polls.
-                try await Task.sleep(for: pause)
+                try await machineTime.sleep(for: pause)
                 pause = min(pause * 2, .seconds(1))
             }
         }
@@ -260,7 +261,7 @@ extension CoordinatorService {
         for await _ in syncSignal.raised {
             while let (store, step, pause, hurry) = await nextSync() {
                 if pause > .zero {
-                    await hurry.wait(within: pause)
+                    await hurry.wait(within: pause, by: machineTime)
                     if Task.isCancelled { return }
                     continue
                 }
@@ -273,8 +274,7 @@ extension CoordinatorService {
                 } catch {
                     // A failed sync cannot be retried: the system no longer knows which data it
                     // concerned.
-                    await fail(error)
-                    return
+                    guard violation == .ignoresFailedSyncs else { return await fail(error) }
                 }
                 await synced(upTo: step)
             }
@@ -285,7 +285,7 @@ extension CoordinatorService {
     private func nextSync() -> ((any OperationStore), UInt64, Duration, Latch)? {
         guard fatal == nil, let keeping, keeping.gate.wantsSync else { return nil }
         let due = keeping.lastSync + (keeping.store.syncInterval ?? .zero)
-        let pause = keeping.isSyncUrgent ? .zero : max(.zero, due - SystemClock.now())
+        let pause = keeping.isSyncUrgent ? .zero : max(.zero, due - machineTime.now())
         let hurry = Latch()
         self.keeping?.hurry = hurry
         return (keeping.store, keeping.gate.committed, pause, hurry)
@@ -299,7 +299,7 @@ extension CoordinatorService {
 
     private func synced(upTo step: UInt64) {
         guard keeping != nil else { return }
-        keeping?.lastSync = SystemClock.now()
+        keeping?.lastSync = machineTime.now()
         let messages = keeping?.gate.didSync(upTo: step) ?? []
         perform([], messages)
         settleWaiters()
@@ -309,7 +309,8 @@ extension CoordinatorService {
         guard var keeping else { return }
         // Gives up the second reference, so that nothing is copied.
         self.keeping = nil
-        while let mark = keeping.marks.first, mark.step <= keeping.gate.synced {
+        let shown = violation == .showsUnsyncedEvents ? keeping.gate.last : keeping.gate.synced
+        while let mark = keeping.marks.first, mark.step <= shown {
             keeping.syncedEvent = mark.event
             keeping.marks.removeFirst()
         }
@@ -374,6 +375,7 @@ extension CoordinatorService {
     /// - Returns: Whether everything is synced; `false` if the coordinator ends first.
     package func untilDurable() async -> Bool {
         guard let keeping, keeping.gate.synced < keeping.gate.last else { return true }
+        if violation == .answersBeforeSync { return true }
         // Nothing is synced any more.
         guard fatal == nil, !hasEnded else { return false }
         let step = keeping.gate.last
@@ -406,7 +408,7 @@ extension CoordinatorService {
     package func waitUntilStoreIsStuck(for patience: Duration) async throws {
         while true {
             let step = keeping?.gate.last
-            try await Task.sleep(for: patience)
+            try await machineTime.sleep(for: patience)
             if let step, let keeping, keeping.gate.synced < step { return }
         }
     }
@@ -417,7 +419,7 @@ extension CoordinatorService {
     func durable(within limit: Duration) async {
         guard let keeping, keeping.gate.synced < keeping.gate.last, fatal == nil else { return }
         let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
-        await wait(waiter) { await $0.wait(within: limit) }
+        await wait(waiter) { await $0.wait(within: limit, by: machineTime) }
     }
 
     /// Returns when an event after this one is synced, or when the service has ended.

@@ -28,6 +28,11 @@ package actor CoordinatorService {
     var triggering: TriggerShell
     /// The clock for everything that concerns its graphs.
     let time: TimeSource
+    /// The clock for what concerns this process: when to write, to show and to give up. A program
+    /// that moves the clock of its graphs does not move this one.
+    let machineTime: TimeSource
+    /// A rule that is broken on purpose, which the simulator must notice.
+    let violation: ShellViolation?
     let startedAt: WallTime
     /// `nil`: the coordinator has no store on a disk, or the file cannot be made.
     let inHand: EventsInHand?
@@ -106,12 +111,16 @@ package actor CoordinatorService {
         meters: CoordinatorMeters? = nil,
         spans: (any SpanSink)? = nil,
         time: TimeSource = .system,
+        machineTime: TimeSource = .system,
+        violation: ShellViolation? = nil,
         passed: @escaping @Sendable (CrashPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
     ) {
         self.passed = passed
         self.time = time
+        self.machineTime = machineTime
+        self.violation = violation
         startedAt = time.wall()
         self.ownWorker = ownWorker
         self.meters = meters
@@ -245,7 +254,7 @@ package actor CoordinatorService {
     ///
     /// - Throws: `PortError.unreachable` after `timeout`.
     package func waitUntilConnected(within timeout: Duration) async throws {
-        await connected.wait(within: timeout)
+        await connected.wait(within: timeout, by: machineTime)
         try Task.checkCancellation()
         guard connected.isOpen else {
             throw PortError(
@@ -269,7 +278,7 @@ package actor CoordinatorService {
         guard !scheduler.isFinished(graph), !hasEnded else { return }
         let latch = decided[graph] ?? Latch()
         decided[graph] = latch
-        await latch.wait(within: limit)
+        await latch.wait(within: limit, by: machineTime)
     }
 
     /// Sends the workers the last acknowledgements of their reports, then ends `run`. Gives up what
@@ -285,7 +294,7 @@ package actor CoordinatorService {
         let handedOver = Latch()
         sendWaiters.append(handedOver)
         sendSignal.raise()
-        await handedOver.wait(within: patience)
+        await handedOver.wait(within: patience, by: machineTime)
         await transport.close()
         end()
     }
@@ -356,7 +365,7 @@ package actor CoordinatorService {
                 scheduler.handle(event, at: now, resolving: &catalog, into: &effects)
             }
             for addition in catalog.takeAdded() {
-                keeping?.submitted.append(addition.kept)
+                if violation != .storesNoAdditions { keeping?.submitted.append(addition.kept) }
                 growthObserver(addition.kept.graph, addition.operations)
             }
             refusal = refusal ?? effects.refusals.first
@@ -369,8 +378,12 @@ package actor CoordinatorService {
                 perform(effects, at: now.monotonic, unsendable: &pending)
             } else {
                 passed(.decided)
-                let taken = effects
+                var taken = effects
                 effects = Scheduler.Effects()
+                if violation == .sendsBeforeCommit {
+                    for message in taken.messages { enqueue(message, unsendable: &pending) }
+                    taken.messages = []
+                }
                 if let free = keep(taken, at: now) {
                     perform(free, at: now.monotonic, unsendable: &pending)
                 }
@@ -417,7 +430,9 @@ package actor CoordinatorService {
         for notice in effects.notices {
             switch notice {
             case .result(let operation, _, let result):
-                catalog[operation.graph].keep(result.output, of: operation.index)
+                if violation != .forgetsOutputs {
+                    catalog[operation.graph].keep(result.output, of: operation.index)
+                }
                 ended.bytes += result.output.bytes.count + result.log.count
             case .finished(let operation, _):
                 catalog.finished(operation, at: now)
@@ -458,7 +473,7 @@ package actor CoordinatorService {
             if isLogged { report(notice) }
             switch notice {
             case .graphFinished(let graph):
-                finished.removeValue(forKey: graph)?.open()
+                if violation != .forgetsWaiters { finished.removeValue(forKey: graph)?.open() }
                 noteEnded(graph)
                 noteOver { $0 == .graph(graph) }
             case .result(_, let attempt, let result):
@@ -501,6 +516,9 @@ package actor CoordinatorService {
             for grant in grants {
                 var operation = catalog.dispatched(grant)
                 let id = grant.held.operation
+                if violation == .mixesUpInputs, operation.inputs.count > 1 {
+                    operation.inputs[0].output = operation.inputs[1].output
+                }
                 let own = operation.traceParent
                 if let parent = spans?.traceParent(of: id, round: scheduler.round(of: id), in: own)
                 {
@@ -553,7 +571,8 @@ package actor CoordinatorService {
 
     private func takeOutbox() -> ([CoordinatorOutbox.Item], [Latch]) {
         defer { sendWaiters = [] }
-        return (outbox.take(), sendWaiters)
+        let items = outbox.take()
+        return (violation == .sendsOutOfOrder ? items.reversed() : items, sendWaiters)
     }
 
     private func takeTicks() -> [UInt64] {

@@ -317,10 +317,11 @@ actor EventReader {
     /// thread of the store has more important things to do than to read what somebody has missed.
     /// Returns early if the task is cancelled.
     private func pauseIfBusy(_ newest: UInt64) async {
+        let time = service.machineTime
         if let pageRead, newest - min(newest, pageRead.newest) > Self.busyEvents {
-            let pause = pageRead.at + Self.busyPause - SystemClock.now()
-            if pause > .zero { try? await Task.sleep(for: pause) }
+            let pause = pageRead.at + Self.busyPause - time.now()
+            if pause > .zero { try? await time.sleep(for: pause) }
         }
-        pageRead = (SystemClock.now(), newest)
+        pageRead = (time.now(), newest)
     }
 }

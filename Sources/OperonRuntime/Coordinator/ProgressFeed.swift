@@ -45,7 +45,7 @@ final class ProgressFeed: Sendable {
                 await service.waitUntilDecided(graph, within: pause)
             } else {
                 // If nobody watches any more, the wait that follows ends at once.
-                try? await Task.sleep(for: pause)
+                try? await service.machineTime.sleep(for: pause)
             }
             guard await service.waitForEvents(after: newest) > newest else { break }
         }

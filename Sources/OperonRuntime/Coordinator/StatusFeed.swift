@@ -31,7 +31,7 @@ final class StatusFeed: Sendable {
             else { break }
             readers.publish(status)
             // The pace for people. If nobody watches any more, the wait that follows ends at once.
-            try? await Task.sleep(for: pace)
+            try? await service.machineTime.sleep(for: pace)
             guard await service.waitForEvents(after: newest) > newest else { break }
         }
         await service.forget(self)

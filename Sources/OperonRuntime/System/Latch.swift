@@ -50,8 +50,8 @@ package final class Latch: Sendable {
     }
 
     /// Returns when it is open, when the task is cancelled, or after `limit`.
-    package func wait(within limit: Duration) async {
-        await wait(until: SystemClock.now() + limit, by: .system)
+    package func wait(within limit: Duration, by time: TimeSource = .system) async {
+        await wait(until: time.now() + limit, by: time)
     }
 
     /// Returns when it is open, when the task is cancelled, or at a moment of the given clock.

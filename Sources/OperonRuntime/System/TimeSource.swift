@@ -25,6 +25,9 @@ package struct TimeSource: Sendable {
         self.sleepUntilDate = sleepUntilDate
     }
 
+    /// Returns after this time; throws if its task is cancelled before.
+    func sleep(for duration: Duration) async throws { try await sleep(now() + duration) }
+
     /// The machine's clocks.
     package static let system = TimeSource(
         now: { SystemClock.now() },

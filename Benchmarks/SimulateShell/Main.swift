@@ -1,0 +1,82 @@
+import ArgumentParser
+import OperonRuntime
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Runs seeds of the simulator with the coordinator's service in it until one fails.
+@main
+struct SimulateShell: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate-shell",
+        abstract: "Run the coordinator's service in a simulated cluster over many seeds."
+    )
+
+    @Option(help: "The first seed.")
+    var from: UInt64 = 1
+
+    @Option(help: "How many seeds.")
+    var seeds: UInt64 = 1_000
+
+    @Option(help: "Break this rule on purpose: some seed must then fail.")
+    var violation: ShellViolation?
+
+    @Flag(help: "Break every rule on purpose, one after the other: each must fail for some seed.")
+    var violations = false
+
+    @Flag(help: "Print everything that happens.")
+    var trace = false
+
+    func run() throws {
+        hashAlike()
+        JobQueue.install()
+        guard !violations else { return try breakEverything() }
+        var starts = 0
+        var hash: UInt64 = 0
+        for seed in from..<from + seeds {
+            let simulation = simulation(of: seed, violation)
+            if let broken = simulation.run() {
+                print("seed \(seed): \(broken)")
+                print("again: simulate-shell --from \(seed) --seeds 1 --trace")
+                throw ExitCode.failure
+            }
+            starts += simulation.ledger.starts
+            hash = (hash &* 0x100_0000_01b3) ^ simulation.ledger.hash
+        }
+        print(
+            "\(seeds) seeds from \(from): every rule held, \(starts) operations started, "
+                + "fingerprint \(String(hash, radix: 16))"
+        )
+    }
+
+    /// Dictionaries of the product may have any order. In the simulator, each run has the same one.
+    private func hashAlike() {
+        let variable = "SWIFT_DETERMINISTIC_HASHING"
+        guard unsafe getenv(variable) == nil, unsafe setenv(variable, "1", 1) == 0 else { return }
+        // Read at the start of a process only.
+        var arguments = unsafe CommandLine.arguments.map { unsafe strdup($0) } + [nil]
+        _ = unsafe execv("/proc/self/exe", &arguments)
+    }
+
+    private func breakEverything() throws {
+        var unnoticed: [String] = []
+        for rule in ShellViolation.allCases {
+            let seed = (from..<from + seeds).first { simulation(of: $0, rule).run() != nil }
+            print("\(rule.rawValue): \(seed.map { "seed \($0)" } ?? "not noticed")")
+            if seed == nil { unnoticed.append(rule.rawValue) }
+        }
+        guard unnoticed.isEmpty else {
+            print("\(seeds) seeds did not notice \(unnoticed.joined(separator: ", "))")
+            throw ExitCode.failure
+        }
+    }
+
+    private func simulation(of seed: UInt64, _ violation: ShellViolation?) -> ShellSimulation {
+        ShellSimulation(seed: seed, violation: violation, trace: trace ? { print($0) } : nil)
+    }
+}
+
+extension ShellViolation: ExpressibleByArgument {}

@@ -1,0 +1,353 @@
+import Logging
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonTestKit
+import OperonWire
+
+/// A cluster of one seed: the real `CoordinatorService` with its contents and the bytes of its
+/// messages, over a broker, a store, workers and clients that are models.
+///
+/// `@unchecked Sendable`: everything in this process runs on one thread.
+final class ShellSimulation: @unchecked Sendable {
+    let machine: SimulatedMachine
+    let scenario: ShellScenario
+    let violation: ShellViolation?
+    let store: InMemoryStore
+    let ledger: ShellLedger
+    var workers: [ShellWorker]
+    /// The coordinator that runs, or the last one that did.
+    var life: CoordinatorLife?
+    var brokerIsUp = true
+    /// When the last message of each way arrives: none overtakes another.
+    var laneFree: [ShellLane: Timestamp] = [:]
+    var hasHealed = false
+    private var lives = 0
+    /// Where the coordinator dies next, and whether its machine does.
+    private var crash: (point: CrashPoint, isPowerCut: Bool)?
+    private var diskIsFull = false
+    private var syncFails = false
+    private var clientsLeft: Int
+    private var tasks: [Task<Void, Never>] = []
+    /// Nothing new begins any more.
+    private(set) var isEnding = false
+    private let logger: Logger
+
+    /// After the last fault: patience, leases, and what is left to run.
+    private static let timeToEnd = Duration.seconds(400)
+    private static let stepsMax = 3_000_000
+
+    init(seed: UInt64, violation: ShellViolation?, trace: ((String) -> Void)?) {
+        machine = SimulatedMachine(seed: seed)
+        scenario = ShellScenario(&machine.random)
+        self.violation = violation
+        store = InMemoryStore(reign: Reign(rawValue: seed | 1), limits: scenario.limits)
+        workers = (0..<scenario.workers).map { _ in ShellWorker() }
+        clientsLeft = scenario.clients
+        ledger = ShellLedger(scenario, trace: trace)
+        let isTraced = trace != nil
+        logger = Logger(label: "coordinator") { label in
+            guard isTraced else { return SwiftLogNoOpLogHandler() }
+            return StreamLogHandler.standardOutput(label: label)
+        }
+    }
+
+    /// Runs it to its end; returns the rule that was broken.
+    func run() -> String? {
+        start()
+        let limit = SimulatedMachine.start + scenario.healAt + Self.timeToEnd
+        let hasEnded = machine.run(steps: Self.stepsMax) {
+            ledger.broken != nil || isOver || machine.now > limit
+        }
+        if ledger.broken == nil, !isOver {
+            let graphs = ledger.unfinished
+            let unseen = ledger.unseenEnds
+            let what =
+                !graphs.isEmpty
+                ? "for the ends of \(graphs)"
+                : "for events of the ends of \(unseen)"
+            ledger.breaks("after \(machine.elapsed) somebody waits \(what)")
+        } else if !hasEnded {
+            ledger.breaks("it never comes to rest")
+        }
+        let broken = ledger.broken
+        end()
+        return broken
+    }
+
+    /// Ends all tasks, so that nothing of this seed is left when the next one begins.
+    private func end() {
+        isEnding = true
+        die(isPowerCut: false)
+        for task in tasks { task.cancel() }
+        machine.finish()
+    }
+
+    /// Whether all clients have what they wanted, and whoever follows events has seen all ends.
+    private var isOver: Bool { clientsLeft == 0 && ledger.unseenEnds.isEmpty }
+
+    private func start() {
+        startCoordinator()
+        for index in workers.indices {
+            machine.after(machine.draw(upTo: .seconds(1))) { self.boot(index) }
+        }
+        for client in 0..<scenario.clients {
+            tasks.append(
+                Task {
+                    await self.runClient(client)
+                    self.clientsLeft -= 1
+                }
+            )
+        }
+        tasks.append(Task { await self.followEvents() })
+        for (time, fault) in scenario.faults { machine.after(time) { self.happen(fault) } }
+        machine.after(scenario.healAt) { self.heal() }
+    }
+
+    func note(_ what: @autoclosure () -> String) {
+        ledger.note("\(machine.elapsed): \(what())")
+    }
+
+    // MARK: - Faults
+
+    private func happen(_ fault: ShellScenario.Fault) {
+        note("fault: \(fault)")
+        switch fault {
+        case .coordinatorKilled: die(isPowerCut: false)
+        case .coordinatorKilledAt(let point): crash = (point, false)
+        case .powerCut(nil): die(isPowerCut: true)
+        case .powerCut(let point?): crash = (point, true)
+        case .coordinatorLeaves: leave()
+        case .brokerDown:
+            brokerIsUp = false
+            life.map { disconnect($0, isBroker: true) }
+            for index in workers.indices { disconnect(index) }
+            machine.after(machine.draw(upTo: .seconds(8))) {
+                self.brokerIsUp = true
+                self.life.map { self.connect($0) }
+            }
+        case .coordinatorCut: life.map { disconnect($0, isBroker: false) }
+        case .workerKilled: kill(machine.draw(below: workers.count))
+        case .workerCut: disconnect(machine.draw(below: workers.count))
+        case .diskFull:
+            diskIsFull = true
+            machine.after(machine.draw(upTo: .seconds(8))) { self.diskIsFull = false }
+        case .syncFails: syncFails = true
+        }
+    }
+
+    private func heal() {
+        note("healed")
+        crash = nil
+        diskIsFull = false
+        syncFails = false
+        hasHealed = true
+    }
+
+    // MARK: - The coordinator
+
+    private func startCoordinator() {
+        guard !isEnding else { return }
+        lives += 1
+        let life = CoordinatorLife(number: lives, simulation: self)
+        self.life = life
+        note("coordinator \(lives) starts")
+        Task { await self.run(life) }
+    }
+
+    private func run(_ life: CoordinatorLife) async {
+        do {
+            var configuration = Scheduler.Configuration()
+            configuration.limits = scenario.limits
+            configuration.seed = UInt64(life.number)
+            let time = machine.source
+            let (scheduler, restored) = try await CoordinatorService.restore(
+                from: life,
+                configuration: configuration,
+                time: time,
+                violation: violation
+            )
+            let service = CoordinatorService(
+                scheduler: scheduler,
+                transport: life.transport,
+                logger: logger,
+                operationsPerMessage: scenario.operationsPerMessage,
+                restored: restored,
+                time: time,
+                machineTime: time,
+                violation: violation,
+                passed: { self.passed($0, life) },
+                observer: { _, _ in }
+            )
+            life.service = service
+            life.client = LocalCoordinator(service: service, caller: "", version: "0")
+            life.isOpen.open()
+            connect(life)
+            if let retention = scenario.retention {
+                life.pruning = Task { try? await service.keepPruned(within: retention) }
+            }
+            try await service.run()
+            ended(life, nil)
+        } catch {
+            ended(life, error)
+        }
+    }
+
+    /// The process of a coordinator has ended, which somebody starts again.
+    private func ended(_ life: CoordinatorLife, _ error: (any Error)?) {
+        life.pruning?.cancel()
+        guard !life.isDead else { return }
+        if !life.mayEnd {
+            ledger.breaks("coordinator \(life.number) ended: \(error.map { "\($0)" } ?? "why?")")
+        }
+        die(isPowerCut: life.hasFailedSync)
+    }
+
+    private func passed(_ point: CrashPoint, _ life: CoordinatorLife) {
+        guard let crash, crash.point == point, life === self.life, !life.isDead else { return }
+        self.crash = nil
+        die(isPowerCut: crash.isPowerCut)
+    }
+
+    /// Whatever it does from now on reaches nobody.
+    private func die(isPowerCut: Bool) {
+        guard let life, !life.isDead else { return }
+        note("coordinator \(life.number) dies\(isPowerCut ? " with its machine" : "")")
+        life.isDead = true
+        life.isOpen.open()
+        life.transport.end()
+        let outage = machine.draw(upTo: .seconds(hasHealed ? 1 : 10))
+        Task {
+            if isPowerCut { await self.store.cutPower() } else { await self.store.kill() }
+            try? await self.machine.sleep(for: outage)
+            self.startCoordinator()
+        }
+    }
+
+    /// In good order.
+    private func leave() {
+        guard let life, !life.isDead, let service = life.service else { return }
+        life.mayEnd = true
+        Task { await service.shutDown() }
+    }
+
+    // MARK: - The disk
+
+    func beforeCommit(_ life: CoordinatorLife) async throws {
+        try await machine.sleep(for: machine.draw(upTo: scenario.diskMax))
+        try life.check()
+        if diskIsFull { throw StoreError(.full, "The disk is full.") }
+    }
+
+    func beforeSync(_ life: CoordinatorLife) async throws {
+        try await machine.sleep(for: machine.draw(upTo: scenario.diskMax))
+        try life.check()
+        guard syncFails else { return }
+        syncFails = false
+        note("a sync fails")
+        life.hasFailedSync = true
+        life.mayEnd = true
+        throw StoreError(.failed, "The disk does not sync.")
+    }
+}
+
+/// One process of the coordinator, and what it sees of its store.
+///
+/// `@unchecked Sendable`: everything in this process runs on one thread.
+final class CoordinatorLife: OperationStore, @unchecked Sendable {
+    let number: Int
+    let transport: ShellTransport
+    private unowned let simulation: ShellSimulation
+    /// Opens when clients can reach it, or when it is dead.
+    let isOpen = Latch()
+    var service: CoordinatorService?
+    var client: LocalCoordinator?
+    var pruning: Task<Void, Never>?
+    var isDead = false
+    /// Whether it was told to end, or must.
+    var mayEnd = false
+    /// What the disk has is not known any more.
+    var hasFailedSync = false
+
+    init(number: Int, simulation: ShellSimulation) {
+        self.number = number
+        self.simulation = simulation
+        transport = ShellTransport(simulation)
+    }
+
+    func check() throws {
+        guard !isDead else { throw StoreError(.failed, "The process is dead.") }
+    }
+
+    private var store: InMemoryStore {
+        get throws {
+            try check()
+            return simulation.store
+        }
+    }
+
+    func open() async throws -> StoredState { try await store.open() }
+
+    func commit(_ batch: StoreBatch, by epoch: Epoch) async throws {
+        if hasFailedSync {
+            simulation.ledger.breaks("coordinator \(number) writes after a sync that failed")
+        }
+        try await simulation.beforeCommit(self)
+        try await store.commit(batch, by: epoch)
+    }
+
+    func sync() async throws {
+        if hasFailedSync {
+            simulation.ledger.breaks("coordinator \(number) syncs after a sync that failed")
+        }
+        try await simulation.beforeSync(self)
+        try await store.sync()
+    }
+
+    func output(of operation: OperationID) async throws -> Payload? {
+        try await store.output(of: operation)
+    }
+
+    func log(of operation: OperationID) async throws -> [StoredLog] {
+        try await store.log(of: operation)
+    }
+
+    func loggedOperations(of graph: GraphID) async throws -> [UInt32] {
+        try await store.loggedOperations(of: graph)
+    }
+
+    func attempts(of operation: OperationID) async throws -> [StoredAttempt] {
+        try await store.attempts(of: operation)
+    }
+
+    func attempts(
+        of graph: GraphID,
+        in operations: Range<UInt32>
+    ) async throws -> [StoreChanges.Attempt] {
+        try await store.attempts(of: graph, in: operations)
+    }
+
+    func events(after: UInt64, limit: Int) async throws -> [StoredEvent] {
+        try await store.events(after: after, limit: limit)
+    }
+
+    func prunable(beyond bounds: StoreRetention.Bounds) async throws -> [GraphID] {
+        try await store.prunable(beyond: bounds)
+    }
+
+    func drop(_ graphs: [GraphID], by epoch: Epoch) async throws {
+        try await store.drop(graphs, by: epoch)
+    }
+
+    func forget(workers: [Incarnation], by epoch: Epoch) async throws -> [Incarnation] {
+        try await store.forget(workers: workers, by: epoch)
+    }
+
+    func backup() async throws -> StoreBackup? { nil }
+
+    func close() async {
+        guard !isDead else { return }
+        await simulation.store.close()
+    }
+}

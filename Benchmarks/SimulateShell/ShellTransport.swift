@@ -1,0 +1,134 @@
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonWire
+
+/// The ways of the model broker. Order is kept within each.
+enum ShellLane: Hashable {
+    case toWorker(Incarnation, UInt32)
+    case bulk(Incarnation, UInt32)
+    case events
+    case beats
+}
+
+/// A coordinator's connection to the model broker.
+///
+/// `@unchecked Sendable`: everything in this process runs on one thread.
+final class ShellTransport: CoordinatorTransport, @unchecked Sendable {
+    let events: AsyncStream<[CoordinatorTransportEvent]>
+    private let continuation: AsyncStream<[CoordinatorTransportEvent]>.Continuation
+    private unowned let simulation: ShellSimulation
+    private let ended = Latch()
+    var isUp = false
+    /// Counts its connections.
+    var connection = 0
+    var isEnded: Bool { ended.isOpen }
+
+    init(_ simulation: ShellSimulation) {
+        self.simulation = simulation
+        (events, continuation) = AsyncStream.makeStream()
+    }
+
+    func run() async throws {
+        await ended.wait()
+        continuation.finish()
+    }
+
+    func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async {
+        await wait()
+        guard isUp else { return }
+        simulation.post(body, to: address, .toWorker(address.incarnation, address.connection))
+    }
+
+    func sendBulk(_ body: [UInt8], to address: WorkerAddress) async {
+        await wait()
+        guard isUp else { return }
+        simulation.post(body, to: address, .bulk(address.incarnation, address.connection))
+    }
+
+    func broadcast(_ body: [UInt8]) async {
+        await wait()
+        guard isUp else { return }
+        simulation.broadcast(body)
+    }
+
+    func sendToSelf(_ body: [UInt8], lane: WorkerLane) async {
+        guard isUp else { return }
+        simulation.post(body, lane)
+    }
+
+    func close() async { end() }
+
+    /// Whoever runs it sees its end.
+    func end() {
+        isUp = false
+        ended.open()
+    }
+
+    func hear(_ event: CoordinatorTransportEvent) { continuation.yield([event]) }
+
+    /// Now and then, the broker takes nothing for a while.
+    private func wait() async {
+        let machine = simulation.machine
+        guard !simulation.hasHealed, machine.draw(0.02) else { return }
+        try? await machine.sleep(for: machine.draw(upTo: .milliseconds(300)))
+    }
+}
+
+// The model broker.
+extension ShellSimulation {
+    /// Connects the coordinator, unless the broker is down: it is connected when that is back.
+    func connect(_ life: CoordinatorLife) {
+        machine.after(machine.draw(upTo: .milliseconds(50))) {
+            guard self.brokerIsUp, !life.isDead, !life.transport.isUp, life.service != nil,
+                !life.transport.isEnded
+            else { return }
+            life.transport.isUp = true
+            life.transport.connection += 1
+            life.transport.hear(.up)
+        }
+    }
+
+    func disconnect(_ life: CoordinatorLife, isBroker: Bool) {
+        guard life.transport.isUp else { return }
+        life.transport.isUp = false
+        life.transport.hear(.down(reason: "cut"))
+        if !isBroker { machine.after(machine.draw(upTo: .seconds(3))) { self.connect(life) } }
+    }
+
+    private func arrival(on lane: ShellLane) -> Timestamp {
+        let time = max(
+            machine.now + machine.draw(upTo: scenario.delayMax),
+            laneFree[lane] ?? machine.now
+        )
+        laneFree[lane] = time
+        return time
+    }
+
+    func post(_ body: [UInt8], to address: WorkerAddress, _ lane: ShellLane) {
+        let index = workers.firstIndex { $0.address == address }
+        guard let index else {
+            life?.transport.hear(.returned(address))
+            return
+        }
+        machine.at(arrival(on: lane)) { self.deliver(body, to: index, at: address) }
+    }
+
+    func broadcast(_ body: [UInt8]) {
+        for index in workers.indices {
+            guard let address = workers[index].address else { continue }
+            let lane = ShellLane.toWorker(address.incarnation, address.connection)
+            machine.at(arrival(on: lane)) { self.deliver(body, to: index, at: address) }
+        }
+    }
+
+    /// To the coordinator that is connected now, unless its connection is lost meanwhile.
+    func post(_ body: [UInt8], _ lane: WorkerLane) {
+        guard let life, life.transport.isUp else { return }
+        let connection = life.transport.connection
+        machine.at(arrival(on: lane == .beats ? .beats : .events)) {
+            guard life.transport.isUp, life.transport.connection == connection else { return }
+            life.transport.hear(.message(body))
+        }
+    }
+}
