@@ -201,15 +201,25 @@ extension WorkerAgent {
                 return
             }
             received = envelope.sequence
-            acknowledge(dispatch.acknowledged)
-            for operation in dispatch.operations { take(operation, into: &effects) }
-            for operation in dispatch.unreadable { refuse(operation, at: now, into: &effects) }
+            accept(dispatch, at: now, into: &effects)
         case .control(let control):
             guard link == .welcomed else { return }
             received = envelope.sequence
             accept(control, at: now, into: &effects)
         case .resync, .refused, .chunks, .watch: break  // Handled above.
         }
+    }
+
+    private mutating func accept(
+        _ dispatch: Dispatch,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        for operation in dispatch.operations { take(operation, into: &effects) }
+        for operation in dispatch.unreadable { refuse(operation, at: now, into: &effects) }
+        // Last: the coordinator may have joined two messages. The first may have a copy of an
+        // attempt whose end only the second acknowledges.
+        acknowledge(dispatch.acknowledged)
     }
 
     private func ignore(_ dispatch: Dispatch, into effects: inout Effects) {

@@ -74,6 +74,21 @@ struct WorkerAgentTests {
         #expect(effects.notices == [.dispatchIgnored(held(1).attempt)])
     }
 
+    @Test func `a copy that comes with the acknowledgement of its end is not started again`() {
+        var bench = WorkerBench()
+        bench.join()
+        bench.dispatch([1])
+        bench.end(1)
+        bench.drain()
+
+        // The coordinator has joined a copy and a later operation, which acknowledges the end.
+        bench.dispatch([1, 2], acknowledged: 1)
+
+        let effects = bench.drain()
+        #expect(effects.started == [2])
+        #expect(effects.notices == [.dispatchIgnored(held(1).attempt)])
+    }
+
     @Test func `nothing starts on a lease with less than a second left`() {
         var bench = WorkerBench(slots: 1)
         bench.join()
