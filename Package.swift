@@ -391,8 +391,8 @@ let package = Package(
         .executableTarget(
             name: "simulate-shell",
             dependencies: [
-                "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime", "OperonTestKit",
-                "OperonWire",
+                "OperonCore", "OperonGraphFile", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonTestKit", "OperonWire",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),

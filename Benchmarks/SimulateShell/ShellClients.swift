@@ -6,7 +6,7 @@ import OperonRuntime
 // Clients submit graphs, ask until they have an answer, and compare what they are told.
 extension ShellSimulation {
     /// An answer of a coordinator that lives; the request is made again until there is one.
-    private func ask<Answer: Sendable>(
+    func ask<Answer: Sendable>(
         _ request: (LocalCoordinator) async throws(ClientError) -> Answer
     ) async throws(ClientError) -> Answer {
         while !isEnding {
@@ -25,7 +25,7 @@ extension ShellSimulation {
         throw ClientError(.unavailable, "The seed has ended.")
     }
 
-    private func pause(upTo longest: Duration) async {
+    func pause(upTo longest: Duration) async {
         try? await machine.sleep(for: machine.draw(upTo: longest))
     }
 
@@ -65,6 +65,10 @@ extension ShellSimulation {
                 let name = ledger.name(of: number, in: other)
                 operation.dependencies.append(DependencyDescription("\(other)/\(name)"))
             }
+            if machine.draw(0.1) {
+                operation.notBefore = machine.rightDate + machine.draw(upTo: .seconds(8))
+            }
+            if machine.draw(0.15) { operation.exclusive = ["key"] }
             if machine.draw(0.2) { operation.retry = RetryPolicy(limit: 1) }
             operations.append(operation)
         }
@@ -202,7 +206,9 @@ extension ShellSimulation {
                 }
                 if machine.draw(0.5), let life, let service = life.service {
                     // As a program does that has its coordinator within itself.
+                    note("a client waits for \(name) with coordinator \(life.number)")
                     await service.waitUntilFinished(GraphID(rawValue: view.id))
+                    note("it has waited for \(name)")
                 } else {
                     await pause(upTo: .seconds(1))
                 }

@@ -43,6 +43,10 @@ final class ShellLedger {
     /// Whether operations fail because no worker could hold their inputs.
     private let mayFailUnsent: Bool
     private let trace: ((String) -> Void)?
+    /// The names of graphs that triggers submit.
+    static let fired = "fired"
+    static let ticked = "ticked"
+
     private(set) var broken: String?
     private(set) var hash: UInt64 = 0
     private(set) var starts = 0
@@ -51,6 +55,8 @@ final class ShellLedger {
     /// By the name of the graph and that of the operation.
     private var entries: [String: Entry] = [:]
     private var begun: Set<AttemptID> = []
+    /// The attempt that holds each key.
+    private var holders: [String: AttemptID] = [:]
     /// The last event that somebody saw, and the ends among them.
     private(set) var lastEvent: UInt64 = 0
     private var seenEnds: [OperationID: Int] = [:]
@@ -65,6 +71,8 @@ final class ShellLedger {
         note("broken: \(rule)")
         if broken == nil { broken = rule }
     }
+
+    var isTraced: Bool { trace != nil }
 
     func note(_ what: @autoclosure () -> String) {
         trace?(what())
@@ -83,6 +91,11 @@ final class ShellLedger {
         entries.filter { entry in entry.value.told.map { seenEnds[$0.id] == nil } ?? false }
             .keys.sorted()
     }
+
+    /// What a client has waited for last, for a report.
+    private(set) var waitsFor = ""
+
+    func waits(_ what: @autoclosure () -> String) { waitsFor = what() }
 
     // MARK: - What clients want
 
@@ -198,12 +211,18 @@ final class ShellLedger {
         "\(operation.graphName)/\(operation.name)"
     }
 
-    func started(_ operation: DispatchedOperation, _ inputs: [NamedInput]) {
+    /// - Parameter latestDate: The latest date that the calendar has had.
+    func started(
+        _ operation: DispatchedOperation,
+        _ inputs: [NamedInput],
+        latestDate: WallTime
+    ) {
         let attempt = operation.held.attempt
         let key = Self.key(of: operation)
         starts += 1
         mix(attempt.number, UInt64(attempt.epoch.rawValue), UInt64(operation.held.operation.index))
         guard begun.insert(attempt).inserted else { return breaks("\(attempt) starts twice") }
+        if [Self.fired, Self.ticked].contains(operation.graphName) { return }
         guard let entry = entries[key], let graph = graphs[operation.graphName] else {
             return breaks("\(key) starts, which nobody submitted")
         }
@@ -212,6 +231,14 @@ final class ShellLedger {
         }
         if entry.description.work != operation.work {
             breaks("\(key) starts with other work: \(operation.work)")
+        }
+        if let date = entry.description.notBefore, date > latestDate {
+            breaks("\(key) starts before its date")
+        }
+        for name in entry.description.exclusive {
+            if let holder = holders.updateValue(attempt, forKey: name) {
+                breaks("\(key) starts with a key that \(holder) holds")
+            }
         }
         if let told = entry.told, told.round == graph.retries {
             breaks("\(key) starts again after it was said to be \(told.outcome)")
@@ -262,6 +289,11 @@ final class ShellLedger {
         return given
     }
 
+    /// Nothing of it runs any more.
+    func stopped(_ attempt: AttemptID) {
+        holders = holders.filter { $0.value != attempt }
+    }
+
     func ended(
         _ operation: DispatchedOperation,
         _ end: AttemptEnd,
@@ -269,8 +301,9 @@ final class ShellLedger {
         added: [String]
     ) {
         let key = Self.key(of: operation)
+        let attempt = operation.held.attempt
+        stopped(attempt)
         if end == .succeeded {
-            let attempt = operation.held.attempt
             entries[key]?.outputs[attempt] = String(decoding: output.bytes, as: UTF8.self)
             entries[key]?.added[attempt] = added
         } else if case .failed = end {

@@ -17,6 +17,8 @@ struct ShellScenario {
         case workerCut
         case diskFull
         case syncFails
+        /// The calendar is set.
+        case clockSet(Duration)
     }
 
     let workers: Int
@@ -30,12 +32,15 @@ struct ShellScenario {
     let failure: Double
     /// How often an operation adds others.
     let addition: Double
+    /// How often a message is lost.
+    let loss: Double
     /// The longest way of a message.
     let delayMax: Duration
     /// The longest time of a transaction and of a sync.
     let diskMax: Duration
     let operationsPerMessage: Int
     let retention: Retention?
+    let hasTriggers: Bool
     let faults: [(time: Duration, fault: Fault)]
     /// From then on nothing fails any more.
     let healAt: Duration
@@ -53,15 +58,19 @@ struct ShellScenario {
         runMax = .milliseconds(draw(1...3) == 1 ? 5_000 : 300)
         failure = draw(0...1) == 0 ? 0 : 0.15
         addition = draw(0...1) == 0 ? 0 : 0.2
+        loss = draw(0...3) == 0 ? 0.03 : 0
         delayMax = .milliseconds(draw(1...20))
         diskMax = .milliseconds(draw(1...3) == 1 ? 400 : 5)
         operationsPerMessage = draw(0...1) == 0 ? 1 : 16
         retention = draw(0...3) == 0 ? Retention(graphs: draw(1...3)) : nil
+        hasTriggers = draw(0...2) == 0
         let length = draw(3...30)
         var faults: [(time: Duration, fault: Fault)] = []
         if draw(0...9) > 0 {
             for _ in 0..<draw(1...8) {
-                faults.append((.milliseconds(draw(0...length * 1_000)), Self.fault(&random)))
+                faults.append(
+                    (.milliseconds(draw(0...length * 1_000)), Self.fault(&random, hasTriggers))
+                )
             }
         }
         self.faults = faults
@@ -77,12 +86,18 @@ struct ShellScenario {
         self.limits = limits
     }
 
-    private static func fault(_ random: inout SeededGenerator) -> Fault {
+    private static func fault(_ random: inout SeededGenerator, _ hasTriggers: Bool) -> Fault {
         let point = CrashPoint.allCases.randomElement(using: &random) ?? .decided
+        // A trigger that is added at a date of the future has its first tick after that.
+        // After a restart, the retry of an operation in Swift waits for the date that was
+        // stored: here, no longer than until the end of the seed.
+        let latest = hasTriggers ? 0 : 200
+        let step = Duration.seconds(Int.random(in: -4_000...latest, using: &random))
         let faults: [Fault] = [
             .coordinatorKilled, .coordinatorKilledAt(point), .coordinatorKilledAt(point),
             .powerCut(nil), .powerCut(point), .powerCut(point), .coordinatorLeaves, .brokerDown,
             .coordinatorCut, .workerKilled, .workerKilled, .workerCut, .diskFull, .syncFails,
+            .clockSet(step),
         ]
         return faults.randomElement(using: &random) ?? .brokerDown
     }

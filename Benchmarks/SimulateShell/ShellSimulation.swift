@@ -44,7 +44,7 @@ final class ShellSimulation: @unchecked Sendable {
         self.violation = violation
         store = InMemoryStore(reign: Reign(rawValue: seed | 1), limits: scenario.limits)
         workers = (0..<scenario.workers).map { _ in ShellWorker() }
-        clientsLeft = scenario.clients
+        clientsLeft = scenario.clients + (scenario.hasTriggers ? 1 : 0)
         ledger = ShellLedger(scenario, trace: trace)
         let isTraced = trace != nil
         logger = Logger(label: "coordinator") { label in
@@ -66,7 +66,7 @@ final class ShellSimulation: @unchecked Sendable {
             let what =
                 !graphs.isEmpty
                 ? "for the ends of \(graphs)"
-                : "for events of the ends of \(unseen)"
+                : !unseen.isEmpty ? "for events of the ends of \(unseen)" : "for \(ledger.waitsFor)"
             ledger.breaks("after \(machine.elapsed) somebody waits \(what)")
         } else if !hasEnded {
             ledger.breaks("it never comes to rest")
@@ -100,12 +100,21 @@ final class ShellSimulation: @unchecked Sendable {
                 }
             )
         }
+        if scenario.hasTriggers {
+            tasks.append(
+                Task {
+                    await self.runTriggers()
+                    self.clientsLeft -= 1
+                }
+            )
+        }
         tasks.append(Task { await self.followEvents() })
         for (time, fault) in scenario.faults { machine.after(time) { self.happen(fault) } }
         machine.after(scenario.healAt) { self.heal() }
     }
 
     func note(_ what: @autoclosure () -> String) {
+        guard ledger.isTraced else { return }
         ledger.note("\(machine.elapsed): \(what())")
     }
 
@@ -134,6 +143,7 @@ final class ShellSimulation: @unchecked Sendable {
             diskIsFull = true
             machine.after(machine.draw(upTo: .seconds(8))) { self.diskIsFull = false }
         case .syncFails: syncFails = true
+        case .clockSet(let step): machine.set(by: step)
         }
     }
 
@@ -142,6 +152,7 @@ final class ShellSimulation: @unchecked Sendable {
         crash = nil
         diskIsFull = false
         syncFails = false
+        machine.setRight()
         hasHealed = true
     }
 
@@ -165,6 +176,7 @@ final class ShellSimulation: @unchecked Sendable {
             let (scheduler, restored) = try await CoordinatorService.restore(
                 from: life,
                 configuration: configuration,
+                triggers: Self.triggerSupport,
                 time: time,
                 violation: violation
             )
@@ -174,6 +186,7 @@ final class ShellSimulation: @unchecked Sendable {
                 logger: logger,
                 operationsPerMessage: scenario.operationsPerMessage,
                 restored: restored,
+                triggers: Self.triggerSupport,
                 time: time,
                 machineTime: time,
                 violation: violation,
@@ -184,8 +197,14 @@ final class ShellSimulation: @unchecked Sendable {
             life.client = LocalCoordinator(service: service, caller: "", version: "0")
             life.isOpen.open()
             connect(life)
+            life.activities.append(Task { await service.runTriggers() })
             if let retention = scenario.retention {
-                life.pruning = Task { try? await service.keepPruned(within: retention) }
+                life.activities.append(
+                    Task {
+                        // If it ends by an error, so does the service.
+                        try? await service.keepPruned(within: retention)
+                    }
+                )
             }
             try await service.run()
             ended(life, nil)
@@ -196,7 +215,7 @@ final class ShellSimulation: @unchecked Sendable {
 
     /// The process of a coordinator has ended, which somebody starts again.
     private func ended(_ life: CoordinatorLife, _ error: (any Error)?) {
-        life.pruning?.cancel()
+        for activity in life.activities { activity.cancel() }
         guard !life.isDead else { return }
         if !life.mayEnd {
             ledger.breaks("coordinator \(life.number) ended: \(error.map { "\($0)" } ?? "why?")")
@@ -263,7 +282,7 @@ final class CoordinatorLife: OperationStore, @unchecked Sendable {
     let isOpen = Latch()
     var service: CoordinatorService?
     var client: LocalCoordinator?
-    var pruning: Task<Void, Never>?
+    var activities: [Task<Void, Never>] = []
     var isDead = false
     /// Whether it was told to end, or must.
     var mayEnd = false

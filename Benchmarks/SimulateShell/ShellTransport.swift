@@ -111,8 +111,22 @@ extension ShellSimulation {
             life?.transport.hear(.returned(address))
             return
         }
+        let isLost = isLost()
+        note("\(isLost ? "lost" : "sent") to worker \(index): \(Self.text(ofCoordinator: body))")
+        if isLost { return }
         machine.at(arrival(on: lane)) { self.deliver(body, to: index, at: address) }
     }
+
+    /// For people who read a trace.
+    private static func text(ofCoordinator body: [UInt8]) -> String {
+        (try? Wire.decodeCoordinator(body)).map { "\($0.sequence) \($0.body)" } ?? "?"
+    }
+
+    private static func text(ofWorker body: [UInt8]) -> String {
+        (try? Wire.decodeWorker(body)).map { "\($0.sender.name) \($0.body)" } ?? "?"
+    }
+
+    private func isLost() -> Bool { !hasHealed && machine.draw(scenario.loss) }
 
     func broadcast(_ body: [UInt8]) {
         for index in workers.indices {
@@ -125,6 +139,9 @@ extension ShellSimulation {
     /// To the coordinator that is connected now, unless its connection is lost meanwhile.
     func post(_ body: [UInt8], _ lane: WorkerLane) {
         guard let life, life.transport.isUp else { return }
+        let isLost = isLost()
+        note("\(isLost ? "lost" : "sent") by \(Self.text(ofWorker: body))")
+        if isLost { return }
         let connection = life.transport.connection
         machine.at(arrival(on: lane == .beats ? .beats : .events)) {
             guard life.transport.isUp, life.transport.connection == connection else { return }

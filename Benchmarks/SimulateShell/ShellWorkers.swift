@@ -90,6 +90,7 @@ extension ShellSimulation {
     func kill(_ index: Int) {
         guard workers[index].agent != nil else { return }
         note("worker \(index) is killed")
+        for attempt in workers[index].running.keys { ledger.stopped(attempt) }
         let lives = workers[index].lives
         workers[index] = ShellWorker(lives: lives)
         machine.after(machine.draw(upTo: .seconds(8))) { self.boot(index) }
@@ -179,7 +180,7 @@ extension ShellSimulation {
         let attempt = operation.held.attempt
         let inputs = workers[index].inputs.removeValue(forKey: attempt) ?? operation.inputs
         note("worker \(index) starts \(operation.graphName)/\(operation.name), \(attempt)")
-        ledger.started(operation, inputs)
+        ledger.started(operation, inputs, latestDate: machine.latestDate)
         workers[index].running[attempt] = ShellWorker.Run(
             operation: operation,
             startedAt: machine.now,

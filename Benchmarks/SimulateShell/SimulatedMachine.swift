@@ -25,6 +25,10 @@ final class SimulatedMachine: @unchecked Sendable {
     private static let startDate = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
     private(set) var now = start
+    /// How far the calendar was set.
+    private var shift = Duration.zero
+    /// The latest date that it has had.
+    private(set) var latestDate = startDate
     var random: SeededGenerator
     private var timers = Heap<Timer>()
     private var lastNumber: UInt64 = 0
@@ -40,10 +44,33 @@ final class SimulatedMachine: @unchecked Sendable {
     var source: TimeSource {
         TimeSource(
             now: { self.now },
-            wall: { Self.startDate + self.elapsed },
+            wall: { self.date },
             sleep: { try await self.sleep(until: $0) },
-            sleepUntilDate: { try await self.sleep(until: Self.start + ($0 - Self.startDate)) }
+            sleepUntilDate: { date in
+                // As the clock of the machine does it, which may be set meanwhile.
+                while date > self.date {
+                    try await self.sleep(for: min(date - self.date, .seconds(10)))
+                }
+            }
         )
+    }
+
+    /// The date as it would be if nobody set the calendar.
+    var rightDate: WallTime { Self.startDate + elapsed }
+
+    /// What the calendar shows.
+    var date: WallTime {
+        let date = rightDate + shift
+        latestDate = max(latestDate, date)
+        return date
+    }
+
+    /// Sets the calendar right.
+    func setRight() { set(by: .zero - shift) }
+
+    func set(by step: Duration) {
+        _ = date
+        shift += step
     }
 
     func at(_ time: Timestamp, _ action: @escaping @Sendable () -> Void) {

@@ -9,7 +9,7 @@ extension CoordinatorService {
     // MARK: - Running
 
     /// Fires ticks and submits the graphs of firings until its task is cancelled.
-    nonisolated func runTriggers() async {
+    package nonisolated func runTriggers() async {
         guard await startTriggers() else { return }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.lookAtClock() }
@@ -84,7 +84,7 @@ extension CoordinatorService {
         let now = Moment(monotonic: time.now(), wall: time.wall())
         var effects = TriggerTable.Effects()
         triggering.table.handle(event, at: now, into: &effects)
-        if keeping != nil { triggering.attached += effects.records }
+        if keeping != nil, violation != .forgetsFirings { triggering.attached += effects.records }
         take(effects)
     }
 

@@ -22,6 +22,8 @@ package enum ShellViolation: String, Sendable, CaseIterable {
     case storesNoAdditions
     /// Sends the messages that wait in the wrong order.
     case sendsOutOfOrder
+    /// Does not store which firing of a trigger has submitted a graph.
+    case forgetsFirings
     /// Does not tell those who wait for the end of a graph.
     case forgetsWaiters
 }
