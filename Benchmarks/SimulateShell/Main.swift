@@ -1,5 +1,4 @@
 import ArgumentParser
-import OperonRuntime
 
 #if canImport(Glibc)
 import Glibc
@@ -22,7 +21,7 @@ struct SimulateShell: ParsableCommand {
     var seeds: UInt64 = 1_000
 
     @Option(help: "Break this rule on purpose: some seed must then fail.")
-    var violation: ShellViolation?
+    var violation: BrokenRule?
 
     @Flag(help: "Break every rule on purpose, one after the other: each must fail for some seed.")
     var violations = false
@@ -40,7 +39,8 @@ struct SimulateShell: ParsableCommand {
             let simulation = simulation(of: seed, violation)
             if let broken = simulation.run() {
                 print("seed \(seed): \(broken)")
-                print("again: simulate-shell --from \(seed) --seeds 1 --trace")
+                let option = violation.map { " --violation \($0.name)" } ?? ""
+                print("again: simulate-shell --from \(seed) --seeds 1\(option) --trace")
                 throw ExitCode.failure
             }
             starts += simulation.ledger.starts
@@ -63,10 +63,10 @@ struct SimulateShell: ParsableCommand {
 
     private func breakEverything() throws {
         var unnoticed: [String] = []
-        for rule in ShellViolation.allCases {
+        for rule in BrokenRule.all {
             let seed = (from..<from + seeds).first { simulation(of: $0, rule).run() != nil }
-            print("\(rule.rawValue): \(seed.map { "seed \($0)" } ?? "not noticed")")
-            if seed == nil { unnoticed.append(rule.rawValue) }
+            print("\(rule.name): \(seed.map { "seed \($0)" } ?? "not noticed")")
+            if seed == nil { unnoticed.append(rule.name) }
         }
         guard unnoticed.isEmpty else {
             print("\(seeds) seeds did not notice \(unnoticed.joined(separator: ", "))")
@@ -74,9 +74,7 @@ struct SimulateShell: ParsableCommand {
         }
     }
 
-    private func simulation(of seed: UInt64, _ violation: ShellViolation?) -> ShellSimulation {
-        ShellSimulation(seed: seed, violation: violation, trace: trace ? { print($0) } : nil)
+    private func simulation(of seed: UInt64, _ rule: BrokenRule?) -> ShellSimulation {
+        ShellSimulation(seed: seed, breaking: rule, trace: trace ? { print($0) } : nil)
     }
 }
-
-extension ShellViolation: ExpressibleByArgument {}

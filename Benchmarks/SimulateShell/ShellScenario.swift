@@ -41,6 +41,7 @@ struct ShellScenario {
     let operationsPerMessage: Int
     let retention: Retention?
     let hasTriggers: Bool
+    let hasIntruder: Bool
     let faults: [(time: Duration, fault: Fault)]
     /// From then on nothing fails any more.
     let healAt: Duration
@@ -64,6 +65,7 @@ struct ShellScenario {
         operationsPerMessage = draw(0...1) == 0 ? 1 : 16
         retention = draw(0...3) == 0 ? Retention(graphs: draw(1...3)) : nil
         hasTriggers = draw(0...2) == 0
+        hasIntruder = draw(0...3) == 0
         let length = draw(3...30)
         var faults: [(time: Duration, fault: Fault)] = []
         if draw(0...9) > 0 {

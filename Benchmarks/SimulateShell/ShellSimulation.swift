@@ -13,13 +13,15 @@ import OperonWire
 final class ShellSimulation: @unchecked Sendable {
     let machine: SimulatedMachine
     let scenario: ShellScenario
-    let violation: ShellViolation?
+    let rule: BrokenRule?
     let store: InMemoryStore
+    let reign: Reign
     let ledger: ShellLedger
     var workers: [ShellWorker]
     /// The coordinator that runs, or the last one that did.
     var life: CoordinatorLife?
     var brokerIsUp = true
+    var intruder: SimulatedIntruder?
     /// When the last message of each way arrives: none overtakes another.
     var laneFree: [ShellLane: Timestamp] = [:]
     var hasHealed = false
@@ -38,13 +40,16 @@ final class ShellSimulation: @unchecked Sendable {
     private static let timeToEnd = Duration.seconds(400)
     private static let stepsMax = 3_000_000
 
-    init(seed: UInt64, violation: ShellViolation?, trace: ((String) -> Void)?) {
+    /// - Parameter rule: A rule that is broken on purpose.
+    init(seed: UInt64, breaking rule: BrokenRule?, trace: ((String) -> Void)?) {
         machine = SimulatedMachine(seed: seed)
         scenario = ShellScenario(&machine.random)
-        self.violation = violation
-        store = InMemoryStore(reign: Reign(rawValue: seed | 1), limits: scenario.limits)
+        self.rule = rule
+        reign = Reign(rawValue: seed | 1)
+        store = InMemoryStore(reign: reign, limits: scenario.limits)
         workers = (0..<scenario.workers).map { _ in ShellWorker() }
         clientsLeft = scenario.clients + (scenario.hasTriggers ? 1 : 0)
+        if scenario.hasIntruder { intruder = SimulatedIntruder(seed: seed) }
         ledger = ShellLedger(scenario, trace: trace)
         let isTraced = trace != nil
         logger = Logger(label: "coordinator") { label in
@@ -109,6 +114,7 @@ final class ShellSimulation: @unchecked Sendable {
             )
         }
         tasks.append(Task { await self.followEvents() })
+        intrude()
         for (time, fault) in scenario.faults { machine.after(time) { self.happen(fault) } }
         machine.after(scenario.healAt) { self.heal() }
     }
@@ -172,13 +178,14 @@ final class ShellSimulation: @unchecked Sendable {
             var configuration = Scheduler.Configuration()
             configuration.limits = scenario.limits
             configuration.seed = UInt64(life.number)
+            configuration.violation = rule?.scheduler
             let time = machine.source
             let (scheduler, restored) = try await CoordinatorService.restore(
                 from: life,
                 configuration: configuration,
                 triggers: Self.triggerSupport,
                 time: time,
-                violation: violation
+                violation: rule?.service
             )
             let service = CoordinatorService(
                 scheduler: scheduler,
@@ -189,11 +196,12 @@ final class ShellSimulation: @unchecked Sendable {
                 triggers: Self.triggerSupport,
                 time: time,
                 machineTime: time,
-                violation: violation,
+                violation: rule?.service,
                 passed: { self.passed($0, life) },
                 observer: { _, _ in }
             )
             life.service = service
+            life.epoch = scheduler.epoch
             life.client = LocalCoordinator(service: service, caller: "", version: "0")
             life.isOpen.open()
             connect(life)
@@ -281,6 +289,7 @@ final class CoordinatorLife: OperationStore, @unchecked Sendable {
     /// Opens when clients can reach it, or when it is dead.
     let isOpen = Latch()
     var service: CoordinatorService?
+    var epoch = Epoch(rawValue: 0)
     var client: LocalCoordinator?
     var activities: [Task<Void, Never>] = []
     var isDead = false

@@ -106,6 +106,7 @@ extension ShellSimulation {
     }
 
     func post(_ body: [UInt8], to address: WorkerAddress, _ lane: ShellLane) {
+        overhear(body, to: address)
         let index = workers.firstIndex { $0.address == address }
         guard let index else {
             life?.transport.hear(.returned(address))

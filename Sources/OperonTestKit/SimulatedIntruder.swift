@@ -1,13 +1,13 @@
 import OperonCore
-import OperonModel
+package import OperonModel
 
 /// A worker that is let in and then sends what it likes: well-formed messages with any numbers,
 /// names, times and epochs, about attempts that are not its own.
 ///
 /// It serves a queue in which nothing is, so it is never given an operation. It sees which attempts
 /// others are given. It does not know their incarnations, which are random.
-struct SimulatedIntruder {
-    static let queue = "intruder"
+package struct SimulatedIntruder {
+    package static let queue = "intruder"
 
     private var chance: SeededGenerator
     private(set) var incarnation: Incarnation
@@ -24,19 +24,19 @@ struct SimulatedIntruder {
         UInt64(Int64.max), .max - 1, .max,
     ]
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         chance = SeededGenerator(seed: seed)
         incarnation = Incarnation(rawValue: 1 << 63 | chance.next())
     }
 
-    mutating func overhear(_ held: HeldAttempt) {
+    package mutating func overhear(_ held: HeldAttempt) {
         overheard.removeAll { $0.operation == held.operation }
         overheard.append(held)
         if overheard.count > Self.overheardMax { overheard.removeFirst() }
     }
 
     /// Until its next message.
-    mutating func pause() -> Duration { .milliseconds(10 + Int64(chance.next() % 300)) }
+    package mutating func pause() -> Duration { .milliseconds(10 + Int64(chance.next() % 300)) }
 
     mutating func pick<Element>(_ elements: [Element]) -> Element {
         elements[Int(chance.next() % UInt64(elements.count))]
@@ -47,7 +47,7 @@ struct SimulatedIntruder {
     /// - Parameters:
     ///   - addition: Operations that some attempt could add, in their stored form.
     ///   - now: On its own clock.
-    mutating func message(
+    package mutating func message(
         _ reign: Reign,
         _ epoch: Epoch,
         addition: [UInt8],

@@ -18,5 +18,6 @@ import Testing
         let ended = try await simulate("--violations", "--seeds", "300")
         #expect(ended.end == .exit(0), "\(ended.output)\n\(ended.errors)")
         #expect(ended.output.contains("answersBeforeSync: seed "))
+        #expect(ended.output.contains("believesStrangers: seed "))
     }
 }
