@@ -87,6 +87,9 @@ final class ShellSimulation: @unchecked Sendable {
         die(isPowerCut: false)
         for task in tasks { task.cancel() }
         machine.finish()
+        // Each holds this simulation.
+        tasks = []
+        life = nil
     }
 
     /// Whether all clients have what they wanted, and whoever follows events has seen all ends.
@@ -224,6 +227,9 @@ final class ShellSimulation: @unchecked Sendable {
     /// The process of a coordinator has ended, which somebody starts again.
     private func ended(_ life: CoordinatorLife, _ error: (any Error)?) {
         for activity in life.activities { activity.cancel() }
+        // It holds this life.
+        life.service = nil
+        life.client = nil
         guard !life.isDead else { return }
         if !life.mayEnd {
             ledger.breaks("coordinator \(life.number) ended: \(error.map { "\($0)" } ?? "why?")")

@@ -97,6 +97,7 @@ final class SimulatedMachine: @unchecked Sendable {
     /// Ends all waiting, and runs what is left to be done.
     func finish() {
         isOver = true
+        timers = Heap()
         repeat {
             let sleepers = sleepers
             self.sleepers = [:]
