@@ -178,7 +178,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event is PlaceLost else { return context.fireUserInboundEventTriggered(event) }
+        guard event is PlaceLost else {
+            // Its client sends nothing more, and may be gone: whoever comes may have its place.
+            if case ChannelEvent.inputClosed = event, let id { connections.waits(id) }
+            return context.fireUserInboundEventTriggered(event)
+        }
         // If a request has just come, it has been refused: there was no place any more.
         if standing == .admitted { losePlace(context) }
     }

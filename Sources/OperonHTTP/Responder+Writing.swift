@@ -89,8 +89,8 @@ extension Responder {
 
     private struct ConnectionIsOver: Error {}
 
-    /// Reads unwanted bytes for a while and then ends the connection. A connection that is closed
-    /// with unread bytes is reset, and the answer may be lost.
+    /// Reads unwanted bytes for a while, as many as a body may have, and then ends the connection. A
+    /// connection that is closed with unread bytes is reset, and the answer may be lost.
     @concurrent func drain(
         _ request: Request,
         _ body: inout RequestBody.AsyncIterator?,
@@ -99,7 +99,7 @@ extension Responder {
         var iterator = body ?? request.body.makeAsyncIterator()
         let alarm = channel.close(in: .seconds(5))
         defer { alarm.cancel() }
-        var left = 4 << 20
+        var left = limits.graphBytes
         do {
             while left >= 0, let piece = try await iterator.next() { left -= piece.readableBytes }
         } catch {

@@ -282,6 +282,33 @@ import Testing
         }
     }
 
+    @Test func `who has left while its request waits makes room`() async throws {
+        // Its request went on to wait, and kept the place for as long.
+        var limits = HTTPLimits()
+        limits.connections = 1
+        limits.reservedConnections = 1
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            try await served.client { client in
+                let work = Work.external(input: .empty)
+                var operation = OperationDescription(name: "a", work: work)
+                operation.queue = "held"
+                let graph = GraphDescription(name: "g", operations: [operation])
+                _ = try await client.submit(Submission(graph: graph))
+            }
+            @Sendable func status() async throws -> Int {
+                try await served.raw("GET", "/v1/status").status
+            }
+            try await RawSocket.open(served.port) { _, outbound in
+                let asked = Self.get("/v1/queues/held?wait=60")
+                try await outbound.write(ByteBuffer(string: asked))
+                while try await status() != 503 {}
+            }
+            let deadline = ContinuousClock.now + .seconds(30)
+            while try await status() != 200, ContinuousClock.now < deadline {}
+            #expect(try await status() == 200)
+        }
+    }
+
     @Test func `a connection without a place answers about health once`() async throws {
         // What came behind it was refused in the middle of its answer.
         try await Self.busy { port in
