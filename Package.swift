@@ -661,8 +661,8 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "store-writer", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
-                "OperonSQLite", "OperonTestKit",
+                "store-writer", "OperonCore", "OperonFaultKit", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonSQLite", "OperonTestKit",
             ],
             exclude: ["Golden"],
             swiftSettings: testSettings

@@ -126,7 +126,8 @@ final class Connection: @unchecked Sendable {
         try options.probe.passed(.afterSync)
     }
 
-    /// Writes what the tables lack, copies the log into the database file and deletes the log.
+    /// Writes what the tables lack, copies the log into the database file and deletes the log. After
+    /// a failure it does none of that: the next process reads the log.
     func close() throws {
         for copy in copies { copy.abandon() }
         copies = []
@@ -139,6 +140,9 @@ final class Connection: @unchecked Sendable {
             }
         }
         do {
+            // After a failure nobody knows what the disk has of the log. If it were copied into the
+            // database file, a lost page could take the place of a good one.
+            if failure.withLockedValue({ $0 != nil }) { try tables?.database.keepLog() }
             try tables?.close()
             tables = nil
         } catch {

@@ -42,6 +42,9 @@ struct DatabaseError: Error {
         unsafe handle = nil
     }
 
+    /// From now on, closing it leaves the log as it is.
+    func keepLog() throws(DatabaseError) { try check(unsafe operon_sqlite_keep_log(handle)) }
+
     /// Runs statements that are separated by semicolons. Rows are not read.
     func execute(_ sql: String) throws(DatabaseError) {
         try check(unsafe sqlite3_exec(handle, sql, nil, nil, nil))

@@ -4,13 +4,13 @@ import OperonPorts
 import OperonSQLite
 import OperonTestKit
 
-/// Writes a store until it is killed, or until its disk is full: `store-writer loop PATH SEED`,
-/// `store-writer fill PATH SEED FILLER`. How many rows may wait for the tables depends on the seed.
+/// Writes a store until it is killed, until its disk is full, or some batches until the disk fails:
+/// `store-writer loop PATH SEED`, `store-writer fill PATH SEED FILLER`, `store-writer some PATH SEED`. How many rows may wait for the tables depends on the seed.
 @main struct StoreWriter {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count > 3, let seed = UInt64(arguments[3]) else {
-            return say("usage: store-writer loop|fill PATH SEED [FILLER]")
+            return say("usage: store-writer loop|fill|some PATH SEED [FILLER]")
         }
         let reign = Reign(rawValue: 1)
         var options = SQLiteStore.Options()
@@ -18,9 +18,15 @@ import OperonTestKit
         let store = SQLiteStore(path: arguments[2], newReign: reign, options: options)
         var workload = StoreWorkload(seed: seed, reign: reign)
         workload.open()
-        _ = try await store.open()
+        do {
+            _ = try await store.open()
+        } catch {
+            return say("not opened: \(error)")
+        }
         if arguments[1] == "loop" {
             try await loop(store, &workload)
+        } else if arguments[1] == "some" {
+            await write(store, &workload)
         } else {
             try await fill(store, &workload, filler: arguments[4])
             await store.close()
@@ -39,6 +45,26 @@ import OperonTestKit
                 say("synced \(number)")
             }
         }
+    }
+
+    /// Says the number of each batch that is on the disk, and what fails. Then nothing else may
+    /// succeed.
+    static func write(_ store: SQLiteStore, _ workload: inout StoreWorkload) async {
+        say("opened")
+        let epoch = workload.image.epoch
+        do {
+            for number in 1...30 {
+                try await store.commit(workload.next(), by: epoch)
+                guard number.isMultiple(of: 3) else { continue }
+                try await store.sync()
+                say("synced \(number)")
+            }
+        } catch {
+            say("failed: \(error)")
+            if (try? await store.commit(workload.next(), by: epoch)) != nil { say("wrote again") }
+            if (try? await store.sync()) != nil { say("synced again") }
+        }
+        await store.close()
     }
 
     /// Commits until no space is left, then deletes the filler and goes on.

@@ -1,11 +1,11 @@
 import Foundation
 
 /// A program of the system, run to its end.
-enum SystemTool {
+package enum SystemTool {
     /// - Returns: what it printed.
     /// - Throws: `CommandFailure` with what it said, if it fails or is not there.
     @discardableResult
-    static func run(_ arguments: String...) async throws -> String {
+    package static func run(_ arguments: String...) async throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = arguments
