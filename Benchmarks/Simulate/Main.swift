@@ -132,8 +132,10 @@ struct Simulate: AsyncParsableCommand {
             let steps = interval(of: seed)
             var run = Run(seed: seed, violation, checkedSteps: steps, explain, traces: trace)
             if run.broken != nil, steps > 1, !trace {
-                // Again, to see which step broke it.
-                run = Run(seed: seed, violation, checkedSteps: 1, explain, traces: false)
+                // Again, to see which step broke it. If nothing is broken now, checking changes the
+                // run, which is a defect as well.
+                let closer = Run(seed: seed, violation, checkedSteps: 1, explain, traces: false)
+                if closer.broken != nil { run = closer }
             }
             return (run, run.broken != nil)
         }

@@ -26,7 +26,7 @@ enum SeedsUnderWay {
     /// Prints them if the process traps.
     static func printIfTrapped() {
         _ = unsafe seeds
-        #if os(Linux)
+        #if canImport(Glibc)
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_handler = { signal in
             SeedsUnderWay.report()

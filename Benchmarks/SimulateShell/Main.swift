@@ -40,7 +40,7 @@ struct SimulateShell: ParsableCommand {
             if let broken = simulation.run() {
                 print("seed \(seed): \(broken)")
                 let option = violation.map { " --violation \($0.name)" } ?? ""
-                print("again: simulate-shell --from \(seed) --seeds 1\(option) --trace")
+                print("again: scripts/simulate --shell --from \(seed) --seeds 1\(option) --trace")
                 throw ExitCode.failure
             }
             starts += simulation.ledger.starts
@@ -59,6 +59,7 @@ struct SimulateShell: ParsableCommand {
         // Read at the start of a process only.
         var arguments = unsafe CommandLine.arguments.map { unsafe strdup($0) } + [nil]
         _ = unsafe execv("/proc/self/exe", &arguments)
+        preconditionFailure("the program cannot start itself again")
     }
 
     private func breakEverything() throws {

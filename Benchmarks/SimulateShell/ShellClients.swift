@@ -5,19 +5,19 @@ import OperonRuntime
 
 // Clients submit graphs, ask until they have an answer, and compare what they are told.
 extension ShellSimulation {
-    /// An answer of a coordinator that lives; the request is made again until there is one.
+    /// An answer of a coordinator that has not died; the request is made again until there is one.
     func ask<Answer: Sendable>(
         _ request: (LocalCoordinator) async throws(ClientError) -> Answer
     ) async throws(ClientError) -> Answer {
         while !isEnding {
-            if let life { await life.isOpen.wait() }
-            if let life, !life.isDead, let client = life.client {
+            if let process { await process.isOpen.wait() }
+            if let process, !process.isDead, let client = process.client {
                 do throws(ClientError) {
                     let answer = try await request(client)
                     // Otherwise, the connection broke before it arrived.
-                    if !life.isDead { return answer }
+                    if !process.isDead { return answer }
                 } catch {
-                    if !life.isDead, error.code != .unavailable { throw error }
+                    if !process.isDead, error.code != .unavailable { throw error }
                 }
             }
             await pause(upTo: .milliseconds(200))
@@ -204,9 +204,9 @@ extension ShellSimulation {
                     try await compareOutputs(page, of: id, name)
                     return true
                 }
-                if machine.draw(0.5), let life, let service = life.service {
+                if machine.draw(0.5), let process, let service = process.service {
                     // As a program does that has its coordinator within itself.
-                    note("a client waits for \(name) with coordinator \(life.number)")
+                    note("a client waits for \(name) with coordinator \(process.number)")
                     await service.waitUntilFinished(GraphID(rawValue: view.id))
                     note("it has waited for \(name)")
                 } else {
@@ -283,10 +283,10 @@ extension ShellSimulation {
     }
 
     private func follow(_ events: EventBatches) async throws {
-        let life = life
+        let process = process
         for try await batch in events {
             // What a dead process has said arrives nowhere.
-            if life?.isDead != false || life !== self.life { return }
+            if process?.isDead != false || process !== self.process { return }
             for item in batch {
                 switch item {
                 case .event(let event): ledger.saw(event.view)

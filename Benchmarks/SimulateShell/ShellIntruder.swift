@@ -11,10 +11,10 @@ extension ShellSimulation {
         guard !hasHealed, var intruder else { return }
         machine.after(intruder.pause()) { self.intrude() }
         defer { self.intruder = intruder }
-        guard let life, life.transport.isUp else { return }
+        guard let process, process.transport.isUp else { return }
         let envelope = intruder.message(
             reign,
-            life.epoch,
+            process.epoch,
             addition: Self.strangeAddition,
             at: machine.now
         )

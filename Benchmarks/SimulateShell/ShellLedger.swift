@@ -133,6 +133,8 @@ final class ShellLedger {
 
     // MARK: - What workers do
 
+    func isCancelled(_ graph: String) -> Bool { graphs[graph]?.isCancelled ?? false }
+
     /// Whether a client submitted it with its graph.
     func isSubmitted(_ operation: DispatchedOperation) -> Bool {
         let index = Int(operation.held.operation.index)
@@ -152,7 +154,7 @@ final class ShellLedger {
 
     func log(of attempt: AttemptID) -> String { "printed by \(attempt)\n" }
 
-    /// The attempt that an operation ended with has printed this.
+    /// The last attempt that has printed anything is one that the operation could end with.
     func told(_ log: [LogView], of key: String) {
         for part in log where part.bytes != Array("printed by \(part.attempt)\n".utf8) {
             breaks("\(key) has printed “\(part.text)” in attempt \(part.attempt)")
@@ -178,6 +180,10 @@ final class ShellLedger {
         let outputs = entries["\(graph)/\(name)"]?.outputs.values.map { $0 } ?? []
         if text.map({ !outputs.contains($0) }) ?? false {
             breaks("who read what \(graph)/\(name) left got \(text ?? "nothing")")
+        }
+        let entry = entries["\(graph)/\(name)"]
+        if text == nil, entry?.told?.outcome == .succeeded, graphs[graph]?.retries == 0 {
+            breaks("who read what \(graph)/\(name) left is told that it left nothing")
         }
     }
 
@@ -281,6 +287,12 @@ final class ShellLedger {
                     breaks("\(key) starts before \(dependency.name) has failed")
                 }
             case .finished:
+                // What depends on others may be skipped, and what is cancelled never runs.
+                let mayHaveEnded =
+                    !outputs.isEmpty || other?.hasFailed == true || mayFailUnsent
+                    || other?.description.dependencies.isEmpty == false
+                    || graphs[graph]?.isCancelled == true
+                if !mayHaveEnded { breaks("\(key) starts before \(dependency.name) has ended") }
                 if !text.isEmpty, !outputs.contains(text) {
                     breaks("\(key) gets “\(text)” as what \(dependency.name) left")
                 }
@@ -342,6 +354,9 @@ final class ShellLedger {
         mix(UInt64(outcome.rawValue), UInt64(view.attempts), UInt64(view.index))
         if outcome == .succeeded, entry.outputs.isEmpty {
             breaks("\(key) is said to have succeeded, and no attempt has")
+        }
+        if outcome == .failed, !entry.hasFailed, !mayFailUnsent {
+            breaks("\(key) is said to have failed, and no attempt has")
         }
         let id = OperationID(graph: GraphID(rawValue: view.graph), index: view.index)
         entries[key]?.told = Told(
@@ -419,6 +434,7 @@ final class ShellLedger {
             breaks("event \(event.sequence) comes after event \(lastEvent)")
         }
         lastEvent = event.sequence
+        mix(event.sequence)
         guard event.kind.known == .finished, let operation = event.operation else { return }
         // Of a dropped graph, nobody knows the names of operations.
         let id = OperationID(

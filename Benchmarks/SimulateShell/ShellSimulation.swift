@@ -19,13 +19,13 @@ final class ShellSimulation: @unchecked Sendable {
     let ledger: ShellLedger
     var workers: [ShellWorker]
     /// The coordinator that runs, or the last one that did.
-    var life: CoordinatorLife?
+    var process: CoordinatorProcess?
     var brokerIsUp = true
     var intruder: SimulatedIntruder?
     /// When the last message of each way arrives: none overtakes another.
     var laneFree: [ShellLane: Timestamp] = [:]
     var hasHealed = false
-    private var lives = 0
+    private var starts = 0
     /// Where the coordinator dies next, and whether its machine does.
     private var crash: (point: CrashPoint, isPowerCut: Bool)?
     private var diskIsFull = false
@@ -62,10 +62,12 @@ final class ShellSimulation: @unchecked Sendable {
     func run() -> String? {
         start()
         let limit = SimulatedMachine.start + scenario.healAt + Self.timeToEnd
-        let hasEnded = machine.run(steps: Self.stepsMax) {
+        let isInTime = machine.run(steps: Self.stepsMax) {
             ledger.broken != nil || isOver || machine.now > limit
         }
-        if ledger.broken == nil, !isOver {
+        if ledger.broken == nil, !isInTime {
+            ledger.breaks("it never comes to rest")
+        } else if ledger.broken == nil, !isOver {
             let graphs = ledger.unfinished
             let unseen = ledger.unseenEnds
             let what =
@@ -73,8 +75,6 @@ final class ShellSimulation: @unchecked Sendable {
                 ? "for the ends of \(graphs)"
                 : !unseen.isEmpty ? "for events of the ends of \(unseen)" : "for \(ledger.waitsFor)"
             ledger.breaks("after \(machine.elapsed) somebody waits \(what)")
-        } else if !hasEnded {
-            ledger.breaks("it never comes to rest")
         }
         let broken = ledger.broken
         end()
@@ -89,7 +89,7 @@ final class ShellSimulation: @unchecked Sendable {
         machine.finish()
         // Each holds this simulation.
         tasks = []
-        life = nil
+        process = nil
     }
 
     /// Whether all clients have what they wanted, and whoever follows events has seen all ends.
@@ -139,13 +139,13 @@ final class ShellSimulation: @unchecked Sendable {
         case .coordinatorLeaves: leave()
         case .brokerDown:
             brokerIsUp = false
-            life.map { disconnect($0, isBroker: true) }
+            process.map { disconnect($0, isBroker: true) }
             for index in workers.indices { disconnect(index) }
             machine.after(machine.draw(upTo: .seconds(8))) {
                 self.brokerIsUp = true
-                self.life.map { self.connect($0) }
+                self.process.map { self.connect($0) }
             }
-        case .coordinatorCut: life.map { disconnect($0, isBroker: false) }
+        case .coordinatorCut: process.map { disconnect($0, isBroker: false) }
         case .workerKilled: kill(machine.draw(below: workers.count))
         case .workerCut: disconnect(machine.draw(below: workers.count))
         case .diskFull:
@@ -169,22 +169,22 @@ final class ShellSimulation: @unchecked Sendable {
 
     private func startCoordinator() {
         guard !isEnding else { return }
-        lives += 1
-        let life = CoordinatorLife(number: lives, simulation: self)
-        self.life = life
-        note("coordinator \(lives) starts")
-        Task { await self.run(life) }
+        starts += 1
+        let process = CoordinatorProcess(number: starts, simulation: self)
+        self.process = process
+        note("coordinator \(starts) starts")
+        Task { await self.run(process) }
     }
 
-    private func run(_ life: CoordinatorLife) async {
+    private func run(_ process: CoordinatorProcess) async {
         do {
             var configuration = Scheduler.Configuration()
             configuration.limits = scenario.limits
-            configuration.seed = UInt64(life.number)
+            configuration.seed = UInt64(process.number)
             configuration.violation = rule?.scheduler
             let time = machine.source
             let (scheduler, restored) = try await CoordinatorService.restore(
-                from: life,
+                from: process,
                 configuration: configuration,
                 triggers: Self.triggerSupport,
                 time: time,
@@ -192,7 +192,7 @@ final class ShellSimulation: @unchecked Sendable {
             )
             let service = CoordinatorService(
                 scheduler: scheduler,
-                transport: life.transport,
+                transport: process.transport,
                 logger: logger,
                 operationsPerMessage: scenario.operationsPerMessage,
                 restored: restored,
@@ -200,17 +200,17 @@ final class ShellSimulation: @unchecked Sendable {
                 time: time,
                 machineTime: time,
                 violation: rule?.service,
-                passed: { self.passed($0, life) },
+                passed: { self.passed($0, process) },
                 observer: { _, _ in }
             )
-            life.service = service
-            life.epoch = scheduler.epoch
-            life.client = LocalCoordinator(service: service, caller: "", version: "0")
-            life.isOpen.open()
-            connect(life)
-            life.activities.append(Task { await service.runTriggers() })
+            process.service = service
+            process.epoch = scheduler.epoch
+            process.client = LocalCoordinator(service: service, caller: "", version: "0")
+            process.isOpen.open()
+            connect(process)
+            process.activities.append(Task { await service.runTriggers() })
             if let retention = scenario.retention {
-                life.activities.append(
+                process.activities.append(
                     Task {
                         // If it ends by an error, so does the service.
                         try? await service.keepPruned(within: retention)
@@ -218,38 +218,42 @@ final class ShellSimulation: @unchecked Sendable {
                 )
             }
             try await service.run()
-            ended(life, nil)
+            ended(process, nil)
         } catch {
-            ended(life, error)
+            ended(process, error)
         }
     }
 
     /// The process of a coordinator has ended, which somebody starts again.
-    private func ended(_ life: CoordinatorLife, _ error: (any Error)?) {
-        for activity in life.activities { activity.cancel() }
-        // It holds this life.
-        life.service = nil
-        life.client = nil
-        guard !life.isDead else { return }
-        if !life.mayEnd {
-            ledger.breaks("coordinator \(life.number) ended: \(error.map { "\($0)" } ?? "why?")")
+    private func ended(_ process: CoordinatorProcess, _ error: (any Error)?) {
+        for activity in process.activities { activity.cancel() }
+        // It holds this process.
+        process.service = nil
+        process.client = nil
+        guard !process.isDead else { return }
+        // While no honest worker follows it, a hostile one can claim that a newer one rules.
+        let isSuperseded = (error as? PortError)?.code == .prefixHeld && scenario.hasIntruder
+        if !process.mayEnd, !isSuperseded {
+            ledger.breaks("coordinator \(process.number) ended: \(error.map { "\($0)" } ?? "why?")")
         }
-        die(isPowerCut: life.hasFailedSync)
+        die(isPowerCut: process.hasFailedSync)
     }
 
-    private func passed(_ point: CrashPoint, _ life: CoordinatorLife) {
-        guard let crash, crash.point == point, life === self.life, !life.isDead else { return }
+    private func passed(_ point: CrashPoint, _ process: CoordinatorProcess) {
+        guard let crash, crash.point == point, process === self.process, !process.isDead else {
+            return
+        }
         self.crash = nil
         die(isPowerCut: crash.isPowerCut)
     }
 
     /// Whatever it does from now on reaches nobody.
     private func die(isPowerCut: Bool) {
-        guard let life, !life.isDead else { return }
-        note("coordinator \(life.number) dies\(isPowerCut ? " with its machine" : "")")
-        life.isDead = true
-        life.isOpen.open()
-        life.transport.end()
+        guard let process, !process.isDead else { return }
+        note("coordinator \(process.number) dies\(isPowerCut ? " with its machine" : "")")
+        process.isDead = true
+        process.isOpen.open()
+        process.transport.end()
         let outage = machine.draw(upTo: .seconds(hasHealed ? 1 : 10))
         Task {
             if isPowerCut { await self.store.cutPower() } else { await self.store.kill() }
@@ -260,27 +264,27 @@ final class ShellSimulation: @unchecked Sendable {
 
     /// In good order.
     private func leave() {
-        guard let life, !life.isDead, let service = life.service else { return }
-        life.mayEnd = true
+        guard let process, !process.isDead, let service = process.service else { return }
+        process.mayEnd = true
         Task { await service.shutDown() }
     }
 
     // MARK: - The disk
 
-    func beforeCommit(_ life: CoordinatorLife) async throws {
+    func beforeCommit(_ process: CoordinatorProcess) async throws {
         try await machine.sleep(for: machine.draw(upTo: scenario.diskMax))
-        try life.check()
+        try process.check()
         if diskIsFull { throw StoreError(.full, "The disk is full.") }
     }
 
-    func beforeSync(_ life: CoordinatorLife) async throws {
+    func sync(_ process: CoordinatorProcess) async throws {
         try await machine.sleep(for: machine.draw(upTo: scenario.diskMax))
-        try life.check()
+        try process.check()
         guard syncFails else { return }
         syncFails = false
         note("a sync fails")
-        life.hasFailedSync = true
-        life.mayEnd = true
+        process.hasFailedSync = true
+        process.mayEnd = true
         throw StoreError(.failed, "The disk does not sync.")
     }
 }
@@ -288,7 +292,7 @@ final class ShellSimulation: @unchecked Sendable {
 /// One process of the coordinator, and what it sees of its store.
 ///
 /// `@unchecked Sendable`: everything in this process runs on one thread.
-final class CoordinatorLife: OperationStore, @unchecked Sendable {
+final class CoordinatorProcess: OperationStore, @unchecked Sendable {
     let number: Int
     let transport: ShellTransport
     private unowned let simulation: ShellSimulation
@@ -324,10 +328,9 @@ final class CoordinatorLife: OperationStore, @unchecked Sendable {
     func open() async throws -> StoredState { try await store.open() }
 
     func commit(_ batch: StoreBatch, by epoch: Epoch) async throws {
-        if hasFailedSync {
-            simulation.ledger.breaks("coordinator \(number) writes after a sync that failed")
-        }
         try await simulation.beforeCommit(self)
+        // As the real store does.
+        if hasFailedSync { throw StoreError(.failed, "The disk did not sync.") }
         try await store.commit(batch, by: epoch)
     }
 
@@ -335,8 +338,8 @@ final class CoordinatorLife: OperationStore, @unchecked Sendable {
         if hasFailedSync {
             simulation.ledger.breaks("coordinator \(number) syncs after a sync that failed")
         }
-        try await simulation.beforeSync(self)
-        try await store.sync()
+        let simulation = simulation
+        try await store.sync { try await simulation.sync(self) }
     }
 
     func output(of operation: OperationID) async throws -> Payload? {

@@ -78,22 +78,22 @@ final class ShellTransport: CoordinatorTransport, @unchecked Sendable {
 // The model broker.
 extension ShellSimulation {
     /// Connects the coordinator, unless the broker is down: it is connected when that is back.
-    func connect(_ life: CoordinatorLife) {
+    func connect(_ process: CoordinatorProcess) {
         machine.after(machine.draw(upTo: .milliseconds(50))) {
-            guard self.brokerIsUp, !life.isDead, !life.transport.isUp, life.service != nil,
-                !life.transport.isEnded
+            guard self.brokerIsUp, !process.isDead, !process.transport.isUp, process.service != nil,
+                !process.transport.isEnded
             else { return }
-            life.transport.isUp = true
-            life.transport.connection += 1
-            life.transport.hear(.up)
+            process.transport.isUp = true
+            process.transport.connection += 1
+            process.transport.hear(.up)
         }
     }
 
-    func disconnect(_ life: CoordinatorLife, isBroker: Bool) {
-        guard life.transport.isUp else { return }
-        life.transport.isUp = false
-        life.transport.hear(.down(reason: "cut"))
-        if !isBroker { machine.after(machine.draw(upTo: .seconds(3))) { self.connect(life) } }
+    func disconnect(_ process: CoordinatorProcess, isBroker: Bool) {
+        guard process.transport.isUp else { return }
+        process.transport.isUp = false
+        process.transport.hear(.down(reason: "cut"))
+        if !isBroker { machine.after(machine.draw(upTo: .seconds(3))) { self.connect(process) } }
     }
 
     private func arrival(on lane: ShellLane) -> Timestamp {
@@ -109,7 +109,7 @@ extension ShellSimulation {
         overhear(body, to: address)
         let index = workers.firstIndex { $0.address == address }
         guard let index else {
-            life?.transport.hear(.returned(address))
+            process?.transport.hear(.returned(address))
             return
         }
         let isLost = isLost()
@@ -139,14 +139,14 @@ extension ShellSimulation {
 
     /// To the coordinator that is connected now, unless its connection is lost meanwhile.
     func post(_ body: [UInt8], _ lane: WorkerLane) {
-        guard let life, life.transport.isUp else { return }
+        guard let process, process.transport.isUp else { return }
         let isLost = isLost()
         note("\(isLost ? "lost" : "sent") by \(Self.text(ofWorker: body))")
         if isLost { return }
-        let connection = life.transport.connection
+        let connection = process.transport.connection
         machine.at(arrival(on: lane == .beats ? .beats : .events)) {
-            guard life.transport.isUp, life.transport.connection == connection else { return }
-            life.transport.hear(.message(body))
+            guard process.transport.isUp, process.transport.connection == connection else { return }
+            process.transport.hear(.message(body))
         }
     }
 }

@@ -6,7 +6,7 @@ import OperonWire
 
 /// A place where workers run, one process after the other. Each has the real agent.
 struct ShellWorker {
-    var lives: UInt64 = 0
+    var starts: UInt64 = 0
     var agent: WorkerAgent?
     var connection: UInt32 = 0
     var isUp = false
@@ -52,10 +52,10 @@ extension ShellSimulation {
 
     func boot(_ index: Int) {
         guard workers[index].agent == nil else { return }
-        workers[index].lives += 1
+        workers[index].starts += 1
         var configuration = WorkerAgent.Configuration(
             name: "w\(index)",
-            incarnation: Incarnation(rawValue: UInt64(index + 1) << 32 | workers[index].lives),
+            incarnation: Incarnation(rawValue: UInt64(index + 1) << 32 | workers[index].starts),
             host: "simulated",
             processID: 1,
             slots: scenario.slots,
@@ -91,8 +91,8 @@ extension ShellSimulation {
         guard workers[index].agent != nil else { return }
         note("worker \(index) is killed")
         for attempt in workers[index].running.keys { ledger.stopped(attempt) }
-        let lives = workers[index].lives
-        workers[index] = ShellWorker(lives: lives)
+        let starts = workers[index].starts
+        workers[index] = ShellWorker(starts: starts)
         machine.after(machine.draw(upTo: .seconds(8))) { self.boot(index) }
     }
 
@@ -111,7 +111,7 @@ extension ShellSimulation {
         perform(effects, index)
     }
 
-    /// Does this later, if the worker still lives.
+    /// Does this later, if the worker has not been killed.
     private func later(
         _ index: Int,
         _ duration: Duration,
@@ -276,6 +276,11 @@ extension ShellSimulation {
             // The graph is being cancelled, or the operation that it names has not succeeded.
             note("a request is refused: \(refusal)")
             if case .add = request { return report(attempt, .failed(.exit(code: 2)), index) }
+            // It may hold a key that the other operation needs.
+            if case .dependencyCycle = refusal { break }
+            if case .wait = request, !ledger.isCancelled(graph) {
+                ledger.breaks("a wait is refused: \(refusal)")
+            }
         case (.add, _), (.wait, _), (.read, _):
             return ledger.breaks("a request got the answer of another one")
         }

@@ -3,7 +3,8 @@ import OperonCore
 import OperonModel
 import OperonRuntime
 
-/// The clock of a seed, and what happens when. Time passes only while nothing else can be done.
+/// The clock of a seed, and what happens when. Time passes while nothing else can be done, and now
+/// and then between two jobs.
 ///
 /// `@unchecked Sendable`: everything in this process runs on one thread.
 final class SimulatedMachine: @unchecked Sendable {
@@ -86,7 +87,9 @@ final class SimulatedMachine: @unchecked Sendable {
     func run(steps: Int, until isDone: () -> Bool) -> Bool {
         for _ in 0..<steps {
             if isDone() { return true }
-            if JobQueue.runOne(random.next()) { continue }
+            // Now and then something else happens first, as if the jobs took that long.
+            let isLong = !timers.isEmpty && draw(0.02)
+            if !isLong, JobQueue.runOne(random.next()) { continue }
             guard let timer = timers.popMin() else { return false }
             now = timer.time
             timer.action()

@@ -4,10 +4,11 @@ package import OperonModel
 /// Holds effects back until the records they depend on are stored: the order of effects as a value.
 ///
 /// The coordinator's shell drives it: the scheduler's effects go in as steps, and the effects that
-/// may be performed come out. A step leaves once its records are committed. Four kinds of effects
+/// may be performed come out. A step leaves once its records are committed. Five kinds of effects
 /// wait longer, for the sync after which no power cut undoes the records: acknowledgements to
 /// workers, because a worker forgets what is acknowledged; grants of operations that hold keys;
-/// orders to stop what runs; and answers to clients. A dispatch does not wait for the
+/// orders that cancel what runs; what running operations are told of the ends of others; and
+/// answers to clients. A dispatch does not wait for the
 /// acknowledgement in it: it leaves with the last number that is on the disk.
 package struct EffectGate: Sendable {
     /// The effects of one call of the scheduler.
@@ -277,7 +278,9 @@ package struct EffectGate: Sendable {
             // survive.
             return grants.contains { $0.exclusiveLease != nil }
         case .plain(let plain):
-            if plain.asksToStop { return true }
+            if plain.cancelsWhatRuns || message.verdicts.contains(where: \.tellsOutcome) {
+                return true
+            }
             guard let number = plain.acknowledged,
                 case .worker(let address) = message.destination
             else { return false }
@@ -330,10 +333,21 @@ package struct EffectGate: Sendable {
     }
 }
 
+extension VerdictOf {
+    /// Whether a running operation learns from it how another one has ended. It may act on that.
+    fileprivate var tellsOutcome: Bool {
+        switch content {
+        case .ended, .output: true
+        case .added, .refused, .again: false
+        }
+    }
+}
+
 extension CoordinatorMessage {
-    /// Whether a running attempt will stop because of it. If a power cut undid the cancel, its
-    /// operation would end as cancelled, and nobody would have cancelled it.
-    fileprivate var asksToStop: Bool {
+    /// Whether it cancels a running attempt. If a power cut undid the cancel, its operation would
+    /// end as cancelled, and nobody would have cancelled it. What is stopped reports nothing, so it
+    /// may run again.
+    fileprivate var cancelsWhatRuns: Bool {
         let orders: [Order] =
             switch self {
             case .welcome(let welcome): welcome.orders

@@ -89,8 +89,8 @@ extension Responder {
 
     private struct ConnectionIsOver: Error {}
 
-    /// Reads unwanted bytes for a while, as many as a body may have, and then ends the connection. A
-    /// connection that is closed with unread bytes is reset, and the answer may be lost.
+    /// Reads unwanted bytes for a while, as many as a body may have, and then ends the connection.
+    /// A connection that is closed with unread bytes is reset, and the answer may be lost.
     @concurrent func drain(
         _ request: Request,
         _ body: inout RequestBody.AsyncIterator?,

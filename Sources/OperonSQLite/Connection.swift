@@ -126,8 +126,8 @@ final class Connection: @unchecked Sendable {
         try options.probe.passed(.afterSync)
     }
 
-    /// Writes what the tables lack, copies the log into the database file and deletes the log. After
-    /// a failure it does none of that: the next process reads the log.
+    /// Writes what the tables lack, copies the log into the database file and deletes the log.
+    /// After a failure it does none of that: the next process reads the log.
     func close() throws {
         for copy in copies { copy.abandon() }
         copies = []

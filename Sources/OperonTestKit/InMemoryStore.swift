@@ -44,10 +44,14 @@ package actor InMemoryStore: OperationStore {
         commits += 1
     }
 
-    package func sync() async throws {
+    package func sync() async throws { try await sync {} }
+
+    /// A sync that lasts as long as this function: what is committed meanwhile is not safe.
+    package func sync(_ lasts: @Sendable () async throws -> Void) async throws {
         try checkOpen()
         if let syncFailure { throw syncFailure }
         let image = image
+        try await lasts()
         if holdsSyncs { await hold() }
         synced = image
         syncs += 1

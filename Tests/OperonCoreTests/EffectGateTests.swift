@@ -190,7 +190,7 @@ import Testing
         #expect(taken18 == [message])
     }
 
-    @Test func `an order to stop what runs waits for the sync`() {
+    @Test func `an order that cancels what runs waits for the sync`() {
         var gate = EffectGate()
         let held = HeldAttempt(
             attempt: AttemptID(epoch: Epoch(rawValue: 1), number: 1),
@@ -215,6 +215,16 @@ import Testing
         #expect(gate.didCommit().flatMap(\.messages).isEmpty)
         #expect(gate.isSyncUrgent)
         #expect(gate.didSync(upTo: 2) == [cancel])
+    }
+
+    @Test func `what a running operation is told of the end of another waits for the sync`() {
+        var gate = EffectGate()
+        var told = answer(0, to: worker, sequence: 1)
+        told.verdicts = [Scheduler.Verdict(number: 1, event: 1, content: .ended([.succeeded]))]
+        _ = gate.append(effects(told), batch())
+        _ = gate.nextBatch()
+        #expect(gate.didCommit().flatMap(\.messages).isEmpty)
+        #expect(gate.didSync(upTo: 1) == [told])
     }
 
     @Test func `a sync covers no more than was committed when it began`() {

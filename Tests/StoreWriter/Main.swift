@@ -5,7 +5,8 @@ import OperonSQLite
 import OperonTestKit
 
 /// Writes a store until it is killed, until its disk is full, or some batches until the disk fails:
-/// `store-writer loop PATH SEED`, `store-writer fill PATH SEED FILLER`, `store-writer some PATH SEED`. How many rows may wait for the tables depends on the seed.
+/// `store-writer loop PATH SEED`, `store-writer fill PATH SEED FILLER`,
+/// `store-writer some PATH SEED`. How many rows may wait for the tables depends on the seed.
 @main struct StoreWriter {
     static func main() async throws {
         let arguments = CommandLine.arguments

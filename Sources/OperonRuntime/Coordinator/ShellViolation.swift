@@ -12,9 +12,9 @@ package enum ShellViolation: String, Sendable, CaseIterable {
     case showsUnsyncedEvents
     /// Drops the outputs that operations will ask for.
     case forgetsOutputs
-    /// The same for those that were stored before the last start.
+    /// Drops the outputs that were stored before the last start.
     case forgetsStoredOutputs
-    /// Gives an operation what others of its dependencies left.
+    /// Gives an operation the output of one dependency as that of another.
     case mixesUpInputs
     /// Forgets which submissions it has answered.
     case forgetsSubmissions
