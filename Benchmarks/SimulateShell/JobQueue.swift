@@ -20,7 +20,7 @@ enum JobQueue {
     nonisolated(unsafe) private static var jobs: [UnownedJob] = []
     private static let runner = Runner()
 
-    /// Where jobs believe to run.
+    /// The executor that jobs see.
     private final class Runner: TaskExecutor {
         func enqueue(_ job: consuming ExecutorJob) { JobQueue.add(UnownedJob(job)) }
     }
@@ -48,6 +48,8 @@ enum JobQueue {
     private static func refuseDelay() -> Never {
         preconditionFailure("something sleeps by the clock of the machine, not by that of the seed")
     }
+
+    static var isEmpty: Bool { unsafe jobs.isEmpty }
 
     private static func add(_ job: UnownedJob) { unsafe jobs.append(job) }
 

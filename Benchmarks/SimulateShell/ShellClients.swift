@@ -35,15 +35,22 @@ extension ShellSimulation {
             let graph = drawGraph("c\(client)g\(number)", after: number > 0 ? "c\(client)g0" : nil)
             do throws(ClientError) {
                 try await run(graph)
-            } catch  where scenario.retention != nil && error.code == .invalid {
-                // It depends on a graph that was dropped. It may have been accepted before that, if
-                // the answer was lost.
-                ledger.finished(graph.name)
             } catch {
-                if !isEnding { ledger.breaks("a client of \(graph.name) is refused: \(error)") }
+                if dependsOnDropped(graph), error.code == .invalid {
+                    // It may have been accepted before that, if the answer was lost.
+                    ledger.finished(graph.name)
+                } else if !isEnding {
+                    ledger.breaks("a client of \(graph.name) is refused: \(error)")
+                }
             }
             if isEnding { return }
         }
+    }
+
+    /// Whether it depends on a graph that may have been dropped.
+    private func dependsOnDropped(_ graph: GraphDescription) -> Bool {
+        scenario.retention != nil
+            && graph.operations.contains { $0.dependencies.contains { $0.name.contains("/") } }
     }
 
     /// - Parameter other: A graph on which it may depend.

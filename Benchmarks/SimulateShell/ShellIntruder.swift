@@ -33,11 +33,15 @@ extension ShellSimulation {
         }
     }()
 
+    static func isIntruder(_ address: WorkerAddress) -> Bool {
+        address.incarnation.rawValue >> 63 == 1
+    }
+
     /// It sees what others are given, and must be given nothing itself.
     func overhear(_ body: [UInt8], to address: WorkerAddress) {
         guard intruder != nil else { return }
         do throws(WireError) {
-            let isIntruder = address.incarnation.rawValue >> 63 == 1
+            let isIntruder = Self.isIntruder(address)
             switch try Wire.decodeCoordinator(body, limits: scenario.limits).body {
             case .dispatch(let dispatch):
                 if isIntruder { ledger.breaks("a worker of another queue is given operations") }

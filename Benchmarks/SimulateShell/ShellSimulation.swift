@@ -60,12 +60,13 @@ final class ShellSimulation: @unchecked Sendable {
 
     /// Runs it to its end; returns the rule that was broken.
     func run() -> String? {
+        precondition(JobQueue.isEmpty, "something of another seed is left")
         start()
         let limit = SimulatedMachine.start + scenario.healAt + Self.timeToEnd
         let isInTime = machine.run(steps: Self.stepsMax) {
             ledger.broken != nil || isOver || machine.now > limit
         }
-        if ledger.broken == nil, !isInTime {
+        if ledger.broken == nil, !isInTime, !machine.isIdle {
             ledger.breaks("it never comes to rest")
         } else if ledger.broken == nil, !isOver {
             let graphs = ledger.unfinished

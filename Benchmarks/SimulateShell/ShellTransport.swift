@@ -107,6 +107,8 @@ extension ShellSimulation {
 
     func post(_ body: [UInt8], to address: WorkerAddress, _ lane: ShellLane) {
         overhear(body, to: address)
+        // The queue of a hostile worker exists, and nobody reads it.
+        if Self.isIntruder(address) { return }
         let index = workers.firstIndex { $0.address == address }
         guard let index else {
             process?.transport.hear(.returned(address))

@@ -83,6 +83,9 @@ final class SimulatedMachine: @unchecked Sendable {
         at(now + duration, action)
     }
 
+    /// Whether nothing is left to happen.
+    var isIdle: Bool { timers.isEmpty && JobQueue.isEmpty }
+
     /// Runs everything until this is true. Returns whether it became true in this many steps.
     func run(steps: Int, until isDone: () -> Bool) -> Bool {
         for _ in 0..<steps {

@@ -8,8 +8,8 @@ package import OperonModel
 /// wait longer, for the sync after which no power cut undoes the records: acknowledgements to
 /// workers, because a worker forgets what is acknowledged; grants of operations that hold keys;
 /// orders that cancel what runs; what running operations are told of the ends of others; and
-/// answers to clients. A dispatch does not wait for the
-/// acknowledgement in it: it leaves with the last number that is on the disk.
+/// answers to clients. A dispatch does not wait for the acknowledgement in it: it leaves with the
+/// last number that is on the disk.
 package struct EffectGate: Sendable {
     /// The effects of one call of the scheduler.
     package struct Step: Sendable {
@@ -345,7 +345,7 @@ extension VerdictOf {
 
 extension CoordinatorMessage {
     /// Whether it cancels a running attempt. If a power cut undid the cancel, its operation would
-    /// end as cancelled, and nobody would have cancelled it. What is stopped reports nothing, so it
+    /// end as cancelled, and nobody would have cancelled it. What is stopped reports no end, so it
     /// may run again.
     fileprivate var cancelsWhatRuns: Bool {
         let orders: [Order] =
