@@ -78,7 +78,10 @@ private struct ObjectReader {
         }
         let end = position
         guard take(UInt8(ascii: "\"")) else { return nil }
-        return String(validating: bytes[start..<end], as: UTF8.self) ?? fail()
+        let text = Array(bytes[start..<end])
+        // What misleads a reader is written with an escape.
+        guard PrintableJSON.escaped(text) == text else { return fail() }
+        return String(validating: text, as: UTF8.self) ?? fail()
     }
 
     /// Reads a number as `String(_:)` writes it.

@@ -40,6 +40,12 @@ struct Finding: Sendable, CustomTestStringConvertible {
             "DHsiYXQiOiIyMDI2LTExLTI3VDAyOjAzWiIsImtpbmQiOiIiLCJzZXF1ZW5jZSI6N30="
         ),
         Finding(
+            "text",
+            "the line of an event was read that has a character which is written with an escape",
+            "DHsiYXQiOiIyMDI2LTExLTI3VDAxOjAyOjAzWiIsImF0dGVtcHQiOiJ/Iiwia2luZCI6IiIsInNlcXVlbmNl"
+                + "Ijo3fQ=="
+        ),
+        Finding(
             "stored-contents",
             "a stored jitter that is no number was read, and a pause cannot be computed with it",
             "AC8AAAAAAAAACgFnGioKAWEwAkIhCAIQgJTr3AMZAAAAAAAAAEAggLCdwt8BKQAAAAAAAPh/WgA="
