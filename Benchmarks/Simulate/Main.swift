@@ -82,6 +82,11 @@ struct Simulate: AsyncParsableCommand {
     }
 
     func validate() throws {
+        guard seeds >= 1, !from.addingReportingOverflow(seeds).overflow else {
+            throw ValidationError(
+                "--seeds needs a number from 1 on, and --from one that is not too large"
+            )
+        }
         guard checkedSteps >= 1 else {
             throw ValidationError("--check-every needs a number of steps from 1 on")
         }

@@ -29,6 +29,14 @@ struct SimulateShell: ParsableCommand {
     @Flag(help: "Print everything that happens.")
     var trace = false
 
+    func validate() throws {
+        guard seeds >= 1, !from.addingReportingOverflow(seeds).overflow else {
+            throw ValidationError(
+                "--seeds needs a number from 1 on, and --from one that is not too large"
+            )
+        }
+    }
+
     func run() throws {
         hashAlike()
         JobQueue.install()

@@ -132,11 +132,12 @@ final class SimulatedMachine: @unchecked Sendable {
         }
     }
 
-    /// A duration up to this one.
+    /// A duration of at least zero and less than this one.
     func draw(upTo longest: Duration) -> Duration {
         .nanoseconds(Int64(random.next() % UInt64(max(1, longest.nanoseconds))))
     }
 
+    /// A number from 0 on; 0 if there is none.
     func draw(below count: Int) -> Int { Int(random.next() % UInt64(max(1, count))) }
 
     func draw(_ probability: Double) -> Bool { random.fraction() < probability }

@@ -1,6 +1,6 @@
-// A library that is loaded into a program with LD_PRELOAD and fails one call that changes or syncs
-// the files whose paths begin with $FAILING_DISK, with EIO: the call of number $FAILING_CALL, from
-// 1. When the program ends, it says on standard error how many such calls there were, and how many
+// A library that is loaded into a program with LD_PRELOAD and fails one call of pwrite, ftruncate,
+// fsync or fdatasync, which are those that SQLite uses, on a file whose path begins with
+// $FAILING_DISK, with EIO: the call of number $FAILING_CALL, from 1. When the program ends, it says on standard error how many such calls there were, and how many
 // of them after the one that failed. Files that end in "-shm" are memory, and not counted.
 #define _GNU_SOURCE
 #include <dlfcn.h>
