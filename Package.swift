@@ -84,7 +84,7 @@ let package = Package(
             pkgConfig: "librabbitmq",
             providers: [.apt(["librabbitmq-dev"])]
         ),
-        // Hashes: the library that librabbitmq links as well.
+        // Hashes, keys and seals: the library that librabbitmq links as well.
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "COperonSQLite",
@@ -130,6 +130,14 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
             exclude: ["Protobuf"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "OperonTrust",
+            dependencies: [
+                "OperonModel", "OperonSystem",
+                .product(name: "DequeModule", package: "swift-collections"),
+            ],
             swiftSettings: settings
         ),
         .target(
@@ -233,7 +241,7 @@ let package = Package(
             name: "OperonRuntime",
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
-                "OperonWire",
+                "OperonTrust", "OperonWire",
                 .cluster("CoreMetrics", "swift-metrics"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .cluster("Instrumentation", "swift-distributed-tracing"),
@@ -250,6 +258,7 @@ let package = Package(
             name: "Operon",
             dependencies: [
                 "OperonCore", "OperonGraphFile", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonTrust",
                 .cluster("OperonAMQP"), .cluster("OperonHTTP"), .cluster("OperonSQLite"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
@@ -277,7 +286,7 @@ let package = Package(
             name: "OperonArguments",
             dependencies: [
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTerminal",
-                "OperonTracing",
+                "OperonTracing", "OperonTrust",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -288,7 +297,7 @@ let package = Package(
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonHTTP",
                 "OperonMetrics", "OperonModel", "OperonPorts", "OperonReport", "OperonRuntime",
-                "OperonSQLite", "OperonSystem", "OperonTerminal", "OperonWire",
+                "OperonSQLite", "OperonSystem", "OperonTerminal", "OperonTrust", "OperonWire",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -301,7 +310,7 @@ let package = Package(
             name: "operon-worker",
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonTerminal",
+                "OperonPorts", "OperonRuntime", "OperonTerminal", "OperonTrust",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .cluster("UnixSignals", "swift-service-lifecycle"),
@@ -373,7 +382,7 @@ let package = Package(
         .target(
             name: "OperonFaultKit",
             dependencies: [
-                "COperonProcess", "OperonCore", "OperonModel", "OperonWire",
+                "COperonProcess", "OperonCore", "OperonModel", "OperonTrust", "OperonWire",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
@@ -457,6 +466,7 @@ let package = Package(
             name: "many-workers",
             dependencies: [
                 "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonTrust",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -471,6 +481,7 @@ let package = Package(
             dependencies: [
                 "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP",
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTesting",
+                "OperonTrust",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],
@@ -498,7 +509,7 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
-                "OperonPorts", "OperonSQLite", "OperonWire",
+                "OperonPorts", "OperonSQLite", "OperonTrust", "OperonWire",
                 .cluster("HTTPTypes", "swift-http-types"),
                 .cluster("HummingbirdCore", "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
@@ -622,6 +633,11 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
+            name: "OperonTrustTests",
+            dependencies: ["OperonModel", "OperonSystem", "OperonTrust"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
             name: "TransportTests",
             dependencies: [
                 "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
@@ -694,7 +710,7 @@ let package = Package(
             name: "ClusterTests",
             dependencies: [
                 "operon-worker", "ClusterKit", "OperonCore", "OperonFaultKit", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTesting",
+                "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTesting", "OperonWire",
             ],
             swiftSettings: testSettings
         ),

@@ -5,6 +5,7 @@ import OperonCore
 import OperonModel
 import OperonPorts
 import OperonRuntime
+import OperonTrust
 import Synchronization
 
 #if canImport(Glibc)
@@ -37,10 +38,12 @@ import Darwin
         let connection = try BrokerConnection(url: broker, prefix: prefix)
         let processes = try ProcessRunner(ProcessRunner.Configuration(environment: [:]))
         let offer = try Machine(environment: [:]).checkedOffer(resources: [], labels: [])
+        let token = try TrustChoice.worker(nil, environment: OwnProcess.environment) { _ in }
         let welcomed = Welcomed(step: step, count: count)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<count {
-                let incarnation = Incarnation.drawn()
+                let trust = token.map { WorkerTrust($0) }
+                let incarnation = trust?.incarnation ?? .drawn()
                 var agent = WorkerAgent.Configuration(
                     name: "many-\(number)",
                     incarnation: incarnation,
@@ -53,6 +56,7 @@ import Darwin
                 let service = WorkerService(
                     agent: WorkerAgent(configuration: agent),
                     transport: connection.workerTransport(of: incarnation, logger: logger),
+                    seals: trust.map { WorkerSealBox($0) { _ in } },
                     processes: processes,
                     logger: logger,
                     observer: { notices in

@@ -62,6 +62,8 @@ class Cluster:
         self.number = 0
 
     def __enter__(self):
+        subprocess.run([self.binaries / "operon", "trust", "init", "--output", "quiet",
+                        "--trust", self.folder / "trust"], check=True)
         try:
             self.start("coordinator", [
                 self.binaries / "operon", "coordinator", "--prefix", self.prefix,
@@ -90,6 +92,7 @@ class Cluster:
     def start(self, name, command):
         """Standard output goes to a file of its own beside the messages."""
         environment = {**os.environ, "OPERON_BROKER": self.broker.url,
+                       "OPERON_TRUST": str(self.folder / "trust"),
                        "XDG_STATE_HOME": str(self.folder / "state")}
         with (self.folder / f"{name}.out").open("wb") as out, \
                 (self.folder / f"{name}.log").open("ab") as log:

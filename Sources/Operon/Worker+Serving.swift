@@ -6,6 +6,7 @@ internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
+internal import OperonTrust
 internal import ServiceLifecycle
 internal import UnixSignals
 
@@ -95,15 +96,26 @@ extension Worker {
         guard let url = broker ?? OwnProcess.secret(variable), !url.isEmpty else {
             throw OperonError(.invalid, "No broker is named, by the program or in \(variable).")
         }
+        let token: JoinToken?
+        do throws(TrustError) {
+            var environment = OwnProcess.environment
+            environment[TrustChoice.variable] = OwnProcess.secret(TrustChoice.variable)
+            token = try TrustChoice.worker(trust, environment: environment) {
+                logger.warning("\($0)")
+            }
+        } catch {
+            throw OperonError(.invalid, error.message)
+        }
         let connection = try BrokerConnection(url: url, prefix: prefix)
         defer { connection.close() }
-        try await serve(on: connection.executor) { incarnation in
+        try await serve(on: connection.executor, token) { incarnation in
             connection.workerTransport(of: incarnation, logger: logger)
         }
     }
 
     private func serve(
         on executor: (any TaskExecutor)?,
+        _ token: JoinToken? = nil,
         transport: (Incarnation) -> any WorkerTransport
     ) async throws {
         var configuration = WorkerHost.Configuration(
@@ -111,6 +123,7 @@ extension Worker {
             environment: OwnProcess.environment
         ) { [logger] in logger.warning("\($0)") }
         configuration.name = name
+        configuration.token = token
         configuration.kinds = registered(threads: try Self.threads(slots: slots))
         configuration.kinds.elements = ElementExpansion()
         configuration.queues = queues

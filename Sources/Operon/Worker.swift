@@ -37,6 +37,7 @@ public struct Worker: Service {
 
     var connection: Connection
     var prefix: String
+    var trust: String?
     var name: String?
     var slots: Int
     var queues: [String]
@@ -57,6 +58,10 @@ public struct Worker: Service {
     ///     `nil`: the value of the environment variable `OPERON_BROKER`, which keeps the password
     ///     hidden.
     ///   - prefix: The beginning of all queue and exchange names; must be the coordinator's prefix.
+    ///   - trust: The token with which it joins, as “operon trust token” prints it, or the path of
+    ///     a file with it, or “none”: then messages on the broker are neither secret nor authentic.
+    ///     `nil`: the value of the environment variable `OPERON_TRUST`, else the token of this
+    ///     user's own coordinator.
     ///   - name: The name that is shown to people, 1 to 256 bytes. `nil`: the host name and the
     ///     process id.
     ///   - slots: How many operations it runs at once, 1 to 4,096. `nil`: one per processor.
@@ -78,6 +83,7 @@ public struct Worker: Service {
     public init(
         broker: String? = nil,
         prefix: String = "operon.",
+        trust: String? = nil,
         name: String? = nil,
         slots: Int? = nil,
         queues: [String] = [],
@@ -90,6 +96,7 @@ public struct Worker: Service {
     ) {
         connection = .broker(broker)
         self.prefix = prefix
+        self.trust = trust
         self.name = name
         self.slots = slots ?? OwnProcess.processorCount
         self.queues = queues
@@ -111,6 +118,7 @@ public struct Worker: Service {
         hub: InProcessHub?,
         broker: String? = nil,
         prefix: String = "",
+        trust: String? = nil,
         name: String,
         slots: Int,
         drainTimeout: Duration = .seconds(30),
@@ -121,6 +129,7 @@ public struct Worker: Service {
     ) {
         connection = hub.map { .inProcess($0) } ?? .broker(broker)
         self.prefix = prefix
+        self.trust = trust
         self.name = name
         self.slots = slots
         queues = []

@@ -19,6 +19,8 @@ package struct AMQPConfiguration: Sendable {
     /// The interval between workers' beats. A beat is worth reading for three of these intervals.
     package var beat: Duration
     package var limits: Limits
+    /// By how many bytes seals make messages longer.
+    var sealBytes = Limits.sealBytes
     /// What another coordinator is told about the holder of the prefix.
     package var holder: PrefixHolder
     /// The current workers, for the same answer.
@@ -100,6 +102,9 @@ package final class Attendance: Sendable {
 }
 
 extension AMQPConfiguration {
+    /// The most bytes of a message as it is sent.
+    var bodyBytesMax: Int { limits.messageBytes + sealBytes }
+
     /// The holder of the prefix with its current number of workers.
     var currentHolder: PrefixHolder {
         var holder = holder

@@ -80,7 +80,7 @@ final class AMQPConnection: ChannelDuplexHandler {
         self.logger = logger
         self.owner = owner
         codec = try AMQPCodec()
-        assemblers = ChannelAssemblers(bodyBytesMax: configuration.limits.messageBytes)
+        assemblers = ChannelAssemblers(bodyBytesMax: configuration.bodyBytesMax)
     }
 
     // MARK: - Calls of the owner

@@ -119,7 +119,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     }
 
     func send(_ message: Outbox.Message) async {
-        guard message.body.count <= configuration.limits.messageBytes else {
+        guard message.body.count <= configuration.bodyBytesMax else {
             return logger.error(
                 "a message over the limit was not sent",
                 metadata: ["bytes": "\(message.body.count)"]

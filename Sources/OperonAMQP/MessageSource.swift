@@ -67,6 +67,7 @@ package struct MessageSource: TriggerSource {
         }
         var configuration = configuration
         configuration.limits.messageBytes = configuration.limits.payloadBytes
+        configuration.sealBytes = 0
         self.queue = queue
         self.configuration = configuration
         self.isJSON = isJSON

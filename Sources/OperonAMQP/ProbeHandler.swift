@@ -35,7 +35,7 @@ final class ProbeHandler: ChannelInboundHandler {
     init(_ configuration: AMQPConfiguration) throws(AMQPError) {
         self.configuration = configuration
         codec = try AMQPCodec()
-        assembler = MessageAssembler(bodyBytesMax: configuration.limits.messageBytes)
+        assembler = MessageAssembler(bodyBytesMax: configuration.bodyBytesMax)
     }
 
     // MARK: - Calls of the session

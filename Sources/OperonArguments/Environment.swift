@@ -10,8 +10,8 @@ package enum Environment {
         return variables
     }
 
-    /// Variables that hold a password.
-    private static let secrets = [OwnProcess.brokerVariable]
+    /// Variables that hold a password or a token.
+    private static let secrets = [OwnProcess.brokerVariable, TrustChoice.variable]
 
     /// Hides the environment of this process from other processes of the same user, among them
     /// operations, which could read it in /proc.

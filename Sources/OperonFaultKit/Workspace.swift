@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+package import OperonTrust
 
 /// Where a graph runs.
 package enum Place: String, CaseIterable, Sendable {
@@ -14,20 +15,26 @@ package final class Workspace {
     package let directory: String
     package let prefix: String
     private let broker: String?
+    /// Whether the programs seal what they send over the broker.
+    private let isSealed: Bool
     private var programs: [Program] = []
     private var workerCount = 0
 
     private var temporary: String { directory + "/tmp" }
+    /// The keys of its coordinators. Beside it, because tests look at what is in it.
+    private var trust: String { directory + ".trust" }
+    package var keys: TrustDirectory { TrustDirectory(path: trust) }
 
     /// `broker`: its URL; the one of all tests if there is none.
     ///
     /// - Throws: what `body` throws, or what was left.
     package static func run(
         broker: String? = nil,
+        isSealed: Bool = true,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (Workspace) async throws -> Void
     ) async throws {
-        let workspace = try Workspace(broker: broker)
+        let workspace = try Workspace(broker: broker, isSealed: isSealed)
         do {
             try await body(workspace)
         } catch {
@@ -39,8 +46,9 @@ package final class Workspace {
         if !left.isEmpty { throw CommandFailure(left.joined(separator: "\n")) }
     }
 
-    private init(broker: String?) throws {
+    private init(broker: String?, isSealed: Bool) throws {
         self.broker = broker
+        self.isSealed = isSealed
         let name = UUID().uuidString.prefix(13).lowercased()
         // Resolved: it is looked for in environments as it is written there.
         let parent = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
@@ -50,6 +58,7 @@ package final class Workspace {
             atPath: temporary,
             withIntermediateDirectories: true
         )
+        if isSealed { _ = try keys.create() }
     }
 
     // MARK: - Files
@@ -117,6 +126,7 @@ package final class Workspace {
         var environment = [
             "PATH": own["PATH"] ?? "/usr/bin:/bin", "HOME": directory, "LANG": "C.UTF-8",
             "TMPDIR": temporary, "TERM": "xterm-256color", "USER": "somebody",
+            "OPERON_TRUST": isSealed ? trust : "none",
         ]
         for (name, value) in additions { environment[name] = value }
         return environment
@@ -311,6 +321,8 @@ package final class Workspace {
         }
         // benign: the system clears its temporary directory.
         try? FileManager.default.removeItem(atPath: directory)
+        // benign: the system clears its temporary directory.
+        try? FileManager.default.removeItem(atPath: trust)
         return left
     }
 }

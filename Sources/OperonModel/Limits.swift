@@ -117,6 +117,9 @@ public struct Limits: Hashable, Sendable {
     public var logBytes = 1 << 20
     /// Bytes of one message: RabbitMQ 4 refuses more than 16 MiB.
     public var messageBytes = 8 << 20
+    /// By how many bytes sealing can make a message longer: the header, the tag, and what a worker
+    /// shows to join.
+    package static let sealBytes = 64 << 10
     /// Bytes that are encoded and not yet accepted by the broker.
     public var outgoingBytes = 16 << 20
     /// Bytes of all operations that are dispatched and not finished.

@@ -41,6 +41,10 @@ package struct WorkerIdentity: Hashable, Sendable {
         self.connection = connection
     }
 
+    package var address: WorkerAddress {
+        WorkerAddress(incarnation: incarnation, connection: connection)
+    }
+
     package static let none = WorkerIdentity(
         name: "",
         incarnation: .nobody,

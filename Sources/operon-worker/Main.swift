@@ -29,6 +29,7 @@ struct OperonWorker: AsyncParsableCommand {
     )
 
     @OptionGroup var broker: BrokerArguments
+    @OptionGroup var trust: WorkerTrustArguments
 
     @Option(help: "The name of this worker. Default: the host name and the process id.")
     var name: String?
@@ -116,6 +117,7 @@ struct OperonWorker: AsyncParsableCommand {
         )
         var configuration = makeConfiguration(environment, status, say)
         configuration.spans = spans
+        configuration.token = try trust.token(environment: environment, say: say)
         let worker = try WorkerHost(configuration, logger: logger) { incarnation in
             connection.workerTransport(of: incarnation, logger: logger)
         }

@@ -261,7 +261,12 @@ struct DoctorChecks {
             let text = "none was heard within \(seconds) s"
             return [.init(.warning, "workers", text, advice: Self.startWorkers)]
         }
-        var finding = Self.count(workers.count, workers.reduce(0) { $0 + ($1.slots ?? 0) })
+        let slots = workers.compactMap(\.slots)
+        // Those that seal their messages have not said how many slots they have.
+        var finding =
+            slots.isEmpty
+            ? CheckReport.Finding(.fine, "workers", "\(workers.count)")
+            : Self.count(workers.count, slots.reduce(0, +))
         let named = workers.prefix(Self.workersNamedMax).map(\.words).joined(separator: ", ")
         let more = workers.count - Self.workersNamedMax
         finding.text += ": \(named)" + (more > 0 ? " and \(more) more" : "")

@@ -5,6 +5,7 @@ import OperonAMQP
 import OperonModel
 import OperonPorts
 import OperonRuntime
+import OperonTrust
 import OperonWire
 
 /// Finds out which workers listen on a prefix that no coordinator holds. It briefly takes the place
@@ -70,6 +71,11 @@ struct WorkerSurvey {
     }
 
     private static func note(_ bytes: [UInt8], in workers: inout [Incarnation: Worker]) {
+        // A worker that seals its messages tells only its coordinator who it is.
+        if let address = SealedMessage.sender(of: bytes) {
+            workers[address.incarnation] = Worker(name: "\(address.incarnation) (sealed)")
+            return
+        }
         // Reporting unreadable messages is the task of the coordinator.
         guard let envelope = try? Wire.decodeWorker(bytes) else { return }
         let sender = envelope.sender

@@ -9,6 +9,7 @@ package import OperonPorts
 package import OperonRuntime
 import OperonSQLite
 package import OperonTesting
+package import OperonTrust
 
 /// A real coordinator in this process. Its workers run what they are given, or do what a script
 /// says instead.
@@ -23,6 +24,8 @@ package final class TestCluster: Sendable {
 
     package struct Options: Sendable {
         package var place = Place.inProcess
+        /// Keys that programs beside it know as well; `nil`: keys of its own, if it seals messages.
+        package var trust: TrustDirectory?
         /// The beginning of all names at the broker.
         package var prefix = "test.\(UUID().uuidString.prefix(13).lowercased())."
         package var store = Store.memory
@@ -84,6 +87,8 @@ package final class TestCluster: Sendable {
     package let options: Options
     package let hub: InProcessHub
     let broker: Broker?
+    /// By what its workers know the coordinator; `nil`: messages are sent in clear.
+    package let keys: CoordinatorKeys?
     let workers = Workers()
     private let transport: CuttableTransport?
 
@@ -91,6 +96,15 @@ package final class TestCluster: Sendable {
 
     /// The URL with which workers log in to the broker; `nil`: there is none.
     package var workerURL: String? { broker?.users.worker }
+
+    /// The token with which a worker may do everything; `nil`: messages are sent in clear.
+    package var tokenText: String? {
+        // Only a name that is too long is refused.
+        keys.flatMap { keys in (try? WorkerGrant()).map { JoinToken($0, by: keys).text } }
+    }
+
+    /// The URL with which the coordinator logs in to the broker; `nil`: there is none.
+    package var coordinatorURL: String? { broker?.users.coordinator }
 
     /// What the coordinator finds in `OPERON_WEBHOOK_TEST`.
     package static let webhookSecret = "it is a secret"
@@ -148,6 +162,14 @@ package final class TestCluster: Sendable {
             configuration.scheduler.exclusiveLease = .seconds(36_000)
         }
         configuration.observer = { notices, _ in history.note(notices) }
+        // A scripted worker reads and writes messages in clear.
+        if broker != nil, !options.isScripted {
+            let known = try options.trust?.keys() ?? CoordinatorKeys()
+            configuration.trust = CoordinatorTrust(known)
+            keys = known
+        } else {
+            keys = nil
+        }
         host = try await CoordinatorHost.open(
             Self.store(options, folder),
             configuration,

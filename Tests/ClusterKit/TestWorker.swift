@@ -6,16 +6,19 @@ package import OperonModel
 import OperonPorts
 package import OperonRuntime
 import OperonTesting
+package import OperonTrust
 
 extension TestCluster {
     /// A worker of the cluster.
     package struct Worker: Sendable {
         package let service: WorkerService
+        package let incarnation: Incarnation
         private let transport: ScriptedTransport?
         fileprivate let task: Task<Void, any Error>
 
         fileprivate init(_ host: WorkerHost, _ transport: ScriptedTransport?) {
             service = host.service
+            incarnation = host.incarnation
             self.transport = transport
             task = Task {
                 let result: Result<Void, any Error>
@@ -26,6 +29,14 @@ extension TestCluster {
                 }
                 await host.shutDown()
                 try result.get()
+            }
+        }
+
+        /// Returns when the worker has ended, with the error that ended it.
+        package func end() async -> (any Error)? {
+            switch await task.result {
+            case .success: nil
+            case .failure(let error): error
             }
         }
 
@@ -54,6 +65,9 @@ extension TestCluster {
     /// - Parameters:
     ///   - kinds: What it knows besides the built-in kinds.
     ///   - offer: What it offers, whatever its machine has.
+    ///   - token: With what it joins, if the cluster seals its messages; `nil`: with a token that
+    ///     allows everything.
+    ///   - isAwaited: Whether the call returns only when it is welcome.
     ///   - change: Changes the configuration of its agent.
     @discardableResult
     package func join(
@@ -63,12 +77,17 @@ extension TestCluster {
         queues: [String] = [],
         kinds: [String] = ["Play"],
         offer: WorkerOffer = WorkerOffer(),
+        token: JoinToken? = nil,
+        stateDirectory: String? = nil,
+        isAwaited: Bool = true,
         _ change: @escaping @Sendable (inout WorkerAgent.Configuration) -> Void = { _ in }
     ) async throws -> Worker {
         let environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
         var configuration = WorkerHost.Configuration(slots: slots, environment: environment) { _ in
         }
         configuration.name = name
+        configuration.token = try token ?? keys.map { JoinToken(try WorkerGrant(), by: $0) }
+        configuration.stateDirectory = stateDirectory
         configuration.queues = queues
         configuration.watchesSources = offer.watches
         let (gates, script, clock) = (gates, options.script, options.clock)
@@ -105,6 +124,7 @@ extension TestCluster {
         }
         let joined = Worker(worker, scripted)
         await workers.add(joined)
+        guard isAwaited else { return joined }
         try await wait { client in
             try await client.workers().contains { $0.name == name && $0.status == "alive" }
         }

@@ -33,6 +33,7 @@ import Testing
         try await Workspace.run { workspace in
             var options = TestCluster.Options.real(.broker)
             options.prefix = workspace.prefix
+            options.trust = workspace.keys
             try await TestCluster.run(options) { cluster in
                 let frozen = try workspace.startWorkers(1, slots: 2)[0]
                 try await cluster.history.wait { $0.workers.count == 1 }
@@ -79,6 +80,7 @@ import Testing
         try await Workspace.run { workspace in
             var options = TestCluster.Options.real(.broker)
             options.prefix = workspace.prefix
+            options.trust = workspace.keys
             try await TestCluster.run(options) { cluster in
                 let frozen = try workspace.startWorkers(1, slots: 1)[0]
                 try await cluster.history.wait { $0.workers.count == 1 }

@@ -56,8 +56,11 @@ import Testing
         }
     }
 
-    @Test func `workers without a coordinator are heard, and go on as before`() async throws {
-        try await Workspace.run { workspace in
+    @Test(arguments: [true, false])
+    func `workers without a coordinator are heard, and go on as before`(
+        isSealed: Bool
+    ) async throws {
+        try await Workspace.run(isSealed: isSealed) { workspace in
             let workers = try workspace.startWorkers(2, slots: 3)
             for worker in workers { try await worker.says("serves") }
             let url = try Workspace.testBroker()
@@ -65,8 +68,13 @@ import Testing
 
             #expect(end == .exit(0))
             let text = report["workers"].first?.text ?? ""
-            #expect(text.hasPrefix("2, with 6 slots: w1 on "), "\(text)")
-            #expect(text.contains("w2 on "))
+            if isSealed {
+                #expect(text.hasPrefix("2: "), "\(text)")
+                #expect(text.hasSuffix("(sealed)"), "\(text)")
+            } else {
+                #expect(text.hasPrefix("2, with 6 slots: w1 on "), "\(text)")
+                #expect(text.contains("w2 on "))
+            }
             let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")
             #expect(try await workspace.startRun(file, on: .broker).end().end == .exit(0))
         }

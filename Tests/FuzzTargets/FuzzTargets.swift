@@ -1,7 +1,8 @@
 extension FuzzTarget {
     /// All of them, in the order of the documentation.
     package static let all: [FuzzTarget] =
-        [yaml, json, jsonLines, trigger, coordinator, worker, text, timeZone] + inside
+        [yaml, json, jsonLines, trigger, coordinator, worker, seals, text, timeZone]
+        + inside
 
     #if DEBUG || OPERON_FUZZER
     private static let inside = [amqp, http, contents, journal]

@@ -54,6 +54,7 @@ extension TestCluster {
             hub: options.place == .inProcess ? hub : nil,
             broker: workerURL,
             prefix: options.prefix,
+            trust: tokenText,
             name: worker.name,
             slots: worker.slots,
             drainTimeout: drainTimeout,

@@ -567,7 +567,7 @@ import Testing
 
     @Test func `an address that is none is refused`() async throws {
         let error = await #expect(throws: OperonError.self) {
-            try await Worker(broker: "http://h", handlesSignals: false).run()
+            try await Worker(broker: "http://h", trust: "none", handlesSignals: false).run()
         }
         #expect(error?.code == .invalid)
     }
@@ -575,7 +575,7 @@ import Testing
     @Test func `a broker that refuses the worker ends it`() async throws {
         let url = try BrokerUsers().worker.replacing(/:[^:@\/]+@/, with: ":wrong@")
         let error = await #expect(throws: OperonError.self) {
-            try await Worker(broker: url, handlesSignals: false).run()
+            try await Worker(broker: url, trust: "none", handlesSignals: false).run()
         }
         #expect(error?.code == .unreachable)
     }

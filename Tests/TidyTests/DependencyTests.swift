@@ -64,7 +64,7 @@ import Testing
         let commands = """
             umask 022; mkdir -m 777 old; "$1" old; cp -r old new; chmod 666 new/*; "$1" new
             diff -r old new; stat -c %a old new old/* new/* | sort -u
-            cat old/*.password old/*.token
+            cat old/*.password old/client.token old/health.token
             """
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")

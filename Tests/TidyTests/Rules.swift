@@ -12,7 +12,9 @@ enum Rules {
         let ports: Set = ["OperonModel", "OperonPorts", "OperonSystem"]
         let nio: Set = ["NIOCore", "NIOPosix", "NIOSSL", "NIOConcurrencyHelpers"]
         let core: Set = ["OperonModel", "HeapModule", "DequeModule", "OrderedCollections"]
-        let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
+        let shell = ports.union([
+            "OperonCore", "OperonTrust", "OperonWire", "COperonProcess", "Logging",
+        ])
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
             "OperonHTTP", "OperonMetrics", "OperonReport", "OperonSQLite",
@@ -26,6 +28,8 @@ enum Rules {
             "OperonSystem": libc.union(["OperonModel", "COpenSSL"]),
             "OperonCore": core,
             "OperonWire": ["OperonModel", "SwiftProtobuf"],
+            // It also reads and writes the files of keys.
+            "OperonTrust": libc.union(["OperonModel", "OperonSystem", "DequeModule"]),
             // A lock and an array: what both transports queue with.
             "OperonPorts": ["OperonModel", "NIOConcurrencyHelpers"],
             "OperonAMQP": ports.union(nio).union(libc).union([
@@ -62,13 +66,14 @@ enum Rules {
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             // It speaks the wire as others would.
             "OperonFaultKit": nio.union(libc).union([
-                "COperonProcess", "Foundation", "OperonCore", "OperonModel", "OperonWire",
+                "COperonProcess", "Foundation", "OperonCore", "OperonModel", "OperonTrust",
+                "OperonWire",
             ]),
             // It makes what programs make, and leaves the choice to them. Not Foundation, which
             // has an Operation of its own.
             "Operon": ports.union([
                 "OperonRuntime", "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP",
-                "OperonSQLite", "DequeModule", "Logging",
+                "OperonSQLite", "OperonTrust", "DequeModule", "Logging",
                 "ServiceLifecycle", "Synchronization", "UnixSignals", "FoundationEssentials",
             ]),
             "OperonFoundation": ["Foundation", "Operon"],
@@ -78,7 +83,7 @@ enum Rules {
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
                 "ArgumentParser", "FoundationEssentials", "Logging", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonSystem", "OperonTerminal", "OperonTracing",
+                "OperonRuntime", "OperonSystem", "OperonTerminal", "OperonTracing", "OperonTrust",
             ],
             "operon": programs,
             "operon-worker": programs,

@@ -44,6 +44,12 @@ class Setup:
         self.is_short = options.size == "short"
         self.rounds = options.rounds or (3 if self.is_short else 7)
         self.missed = 0
+        # What users run seals its messages; a figure that does without says so.
+        self.trust = self.work / "trust"
+        os.environ["OPERON_TRUST"] = str(self.trust)
+        if not self.trust.exists():
+            subprocess.run([self.program("operon"), "trust", "init", "--output", "quiet"],
+                           check=True)
 
     def choose(self, full, short):
         return short if self.is_short else full
@@ -117,19 +123,23 @@ class Setup:
         return (self.work / "stderr").read_text()[-2_000:]
 
     @contextlib.contextmanager
-    def workers(self, count, *arguments, slots=2):
-        """Worker processes with a prefix of their own; gives the prefix and the processes."""
+    def workers(self, count, *arguments, slots=2, trust=()):
+        """Worker processes with a prefix of their own; gives the prefix and the processes.
+
+        `trust` are options for both sides.
+        """
         prefix = f"bench{random.getrandbits(48):x}."
         command = [self.program("operon-worker"), "--prefix", prefix, "--slots", str(slots)]
         log = (self.work / "workers.log").open("ab")
         processes = [
-            subprocess.Popen([*command, *arguments], stdout=log, stderr=log) for _ in range(count)
+            subprocess.Popen([*command, *arguments, *trust], stdout=log, stderr=log)
+            for _ in range(count)
         ]
         try:
             # Whoever has run something is connected; both, or a round would measure one of them.
             graph = self.graph("warm", independent(2_000))
             for _ in range(3):
-                self.run(graph, broker=True, prefix=prefix)
+                self.run(graph, *trust, broker=True, prefix=prefix)
             yield prefix, processes
         finally:
             for process in processes:
@@ -312,6 +322,63 @@ def chain_latency(setup):
     setup.report("chain", "x two-hop floor", ratios, at_most=setup.choose(2.0, 5.0), note=note)
     setup.report("chain, absolute", "us/link", [ours for ours, _ in pairs])
     setup.report("floor, chain (p50)", "us/link", [below for _, below in pairs])
+
+
+def seals(setup):
+    """What sealing the messages costs: the same runs in turn with seals and without."""
+    ways = {"sealed": (), "in clear": ("--trust", "none")}
+
+    def compare(name, graph, measure, unit, **limits):
+        with contextlib.ExitStack() as stack:
+            prefixes = {way: stack.enter_context(setup.workers(2, trust=trust))[0]
+                        for way, trust in ways.items()}
+            results = {way: [] for way in ways}
+            for number in range(setup.rounds):
+                # Neither is always the first.
+                for way in sorted(ways, reverse=number % 2 == 1):
+                    result = setup.run(graph, *ways[way], broker=True, prefix=prefixes[way])
+                    results[way].append(measure(result))
+        ratios = [one / other for one, other in zip(results["sealed"], results["in clear"])]
+        setup.report(f"seals, {name}", "x in clear", ratios, **limits)
+        for way, values in results.items():
+            setup.report(f"seals, {name}, {way}", unit, values)
+
+    count = setup.choose(100_000, 20_000)
+    compare("throughput", setup.graph(f"layered-{count}", layered(count)),
+            lambda result: count / result["makespan"], "op/s",
+            at_least=setup.choose(0.97, 0.8))
+    links = setup.choose(1_000, 500)
+    compare("chain", setup.graph(f"chain-{links}", chain(links)),
+            lambda result: result["makespan"] / links * 1e6, "us/link",
+            at_most=setup.choose(1.05, 1.3))
+    joins = {way: [join(setup, trust) for _ in range(setup.rounds)]
+             for way, trust in ways.items()}
+    ratios = [one / other for one, other in zip(joins["sealed"], joins["in clear"])]
+    setup.report("seals, join", "x in clear", ratios, at_most=setup.choose(1.5, 2.5))
+    for way, values in joins.items():
+        setup.report(f"seals, join, {way}", "ms", [value * 1e3 for value in values])
+
+
+def join(setup, trust):
+    """Seconds from the start of a worker to the end of a run that has waited for it."""
+    prefix = f"bench{random.getrandbits(48):x}."
+    graph = setup.graph("one", independent(1))
+    with (setup.work / "workers.log").open("ab") as log:
+        run = subprocess.Popen(
+            [setup.program("operon"), "run", "--output", "quiet", "--prefix", prefix, *trust,
+             str(graph)], stdout=log, stderr=log)
+        # Long enough that it is connected; it has no signal for that which costs nothing.
+        time.sleep(0.5)
+        began = time.monotonic()
+        worker = subprocess.Popen([setup.program("operon-worker"), "--prefix", prefix, *trust],
+                                  stdout=log, stderr=log)
+        code = run.wait(timeout=60)
+        seconds = time.monotonic() - began
+        worker.terminate()
+        worker.wait(timeout=30)
+    if code != 0:
+        sys.exit(f"a run that waited for its worker ended with {code}")
+    return seconds
 
 
 def memory(setup):
@@ -1053,6 +1120,7 @@ MEASUREMENTS = {
     "logs": logs,
     "traces": traces,
     "small": small,
+    "seals": seals,
 }
 
 

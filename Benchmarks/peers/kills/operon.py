@@ -38,7 +38,11 @@ class System:
     def start(self):
         self.broker.start()
         prefix = f"kills{random.getrandbits(48):x}."
-        environment = {"OPERON_BROKER": self.broker.url()}
+        trust = self.setup.folder / "trust"
+        if not trust.exists():
+            subprocess.run([self.setup.binaries / "operon", "trust", "init", "--output", "quiet",
+                            "--trust", trust], check=True)
+        environment = {"OPERON_BROKER": self.broker.url(), "OPERON_TRUST": str(trust)}
         self.coordinator = Service("coordinator", [
             self.setup.binaries / "operon", "coordinator", "--prefix", prefix, "--verbose",
             "--store", self.setup.folder / "kept.db", "--listen", f"unix:{self.socket}",

@@ -22,13 +22,17 @@ class System:
     def prepare(self):
         if self.is_local:
             return
+        self.trust = self.setup.folder / "trust"
+        if not self.trust.exists():
+            subprocess.run([self.setup.binaries / "operon", "trust", "init", "--output", "quiet",
+                            "--trust", self.trust], check=True)
         # Two slots are two workers, and eight are four with two slots each.
         count = min(self.setup.slots, 4)
         logs = [self.setup.folder / f"worker{number}.log" for number in range(count)]
         for log in logs:
             command = [self.setup.binaries / "operon-worker", "--broker", self.setup.broker,
                        "--prefix", self.prefix, "--slots", str(self.setup.slots // count),
-                       "--name", log.stem, "--verbose"]
+                       "--name", log.stem, "--verbose", "--trust", self.trust]
             with log.open("w") as output:
                 self.workers.append(subprocess.Popen(command, stdout=output, stderr=output))
         # The first run makes the exchanges for which the workers look.
@@ -52,7 +56,8 @@ class System:
         if self.is_local:
             command += ["--local", "--slots", str(self.setup.slots)]
         else:
-            command += ["--broker", self.setup.broker, "--prefix", self.prefix]
+            command += ["--broker", self.setup.broker, "--prefix", self.prefix,
+                        "--trust", self.trust]
         report = self.setup.folder / "report.json"
         started = time.perf_counter()
         with report.open("w") as output:

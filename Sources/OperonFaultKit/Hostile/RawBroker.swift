@@ -128,6 +128,16 @@ package final class RawBroker {
         try write(frames)
     }
 
+    /// Returns when the broker has routed everything that was published here.
+    package func synchronize() throws {
+        try method(Self.channel, 60, 10) { out in
+            out.long(0)
+            out.integer(UInt16(0))
+            out.bytes.append(0)
+        }
+        try expect(60, 11)
+    }
+
     /// Messages that have come, after waiting so long at most for the first.
     package func receive(milliseconds: Int32) throws -> [[UInt8]] {
         connection.wait(milliseconds: milliseconds)

@@ -2,6 +2,7 @@ package import Logging
 package import OperonCore
 package import OperonModel
 package import OperonPorts
+import OperonTrust
 
 /// A coordinator with everything that belongs to it: the leadership, the store, the transport, the
 /// worker in the same process if there is one, and its background activities.
@@ -23,6 +24,8 @@ package final class CoordinatorHost: Sendable {
         /// How long `stop` waits for operations in this process that were asked to stop because the
         /// drain time was over; `nil`: until they end. Processes are killed, so they always end.
         package var overtime: Duration?
+        /// By what workers know it; `nil`: messages are sent in clear.
+        package var trust: CoordinatorTrust?
         /// Called at each step of the order of effects, for tests of crashes.
         package var passed: @Sendable (CrashPoint) -> Void = { _ in }
         package var growthObserver: CoordinatorService.GrowthObserver = { _, _ in }
@@ -87,6 +90,9 @@ package final class CoordinatorHost: Sendable {
     private let leadership: (any Leadership)?
     private let link: Link
     private let overtime: Duration?
+    /// `nil`: messages are sent in clear.
+    private let keys: TrustDirectory?
+    private let logger: Logger
     private let workerEnded = Latch()
 
     /// How long the worker in this process may take to give back the operations that it was told to
@@ -105,6 +111,8 @@ package final class CoordinatorHost: Sendable {
         self.leadership = leadership
         self.link = link
         overtime = configuration.overtime
+        keys = configuration.trust?.directory
+        self.logger = logger
         service = CoordinatorService(
             scheduler: start.scheduler,
             transport: link.transport,
@@ -113,6 +121,7 @@ package final class CoordinatorHost: Sendable {
             restored: start.restored,
             triggers: configuration.triggers,
             ownWorker: link.worker?.incarnation,
+            trust: link.transport.isWithinProcess ? nil : configuration.trust,
             meters: configuration.meters,
             spans: configuration.spans,
             time: configuration.time,
@@ -222,6 +231,7 @@ package final class CoordinatorHost: Sendable {
                     try await worker.service.run()
                 }
             }
+            if let keys { group.addTask { try await self.follow(keys) } }
             for activity in activities {
                 group.addTask { try await activity.run(self) }
             }
@@ -233,6 +243,23 @@ package final class CoordinatorHost: Sendable {
     }
 
     private struct Ended: Error {}
+
+    /// Reads the keys again whenever their files have changed.
+    private func follow(_ keys: TrustDirectory) async throws {
+        var stamp = keys.stamp
+        while true {
+            // Nothing tells of changes on all file systems.
+            try await Task.sleep(for: .seconds(1))
+            let now = keys.stamp
+            guard now != stamp else { continue }
+            stamp = now
+            do throws(TrustError) {
+                service.replace(try CoordinatorTrust(keys))
+            } catch {
+                logger.error("the keys stay as they were", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
 
     /// Ends `run`. Returns when the last messages have been sent.
     ///

@@ -1,5 +1,6 @@
 import OperonCore
 import OperonModel
+import OperonTrust
 
 #if Cluster
 package import CoreMetrics
@@ -11,6 +12,7 @@ package struct CoordinatorMeters: Sendable {
     private let attempts: [Counter]
     private let workersLost: Counter
     private let undecodable: Counter
+    private let refused: [SealFault: Counter]
     private let dispatchTime: CoreMetrics.Timer
     private let runTime: CoreMetrics.Timer
     let commitTime: CoreMetrics.Timer
@@ -30,6 +32,13 @@ package struct CoordinatorMeters: Sendable {
         }
         workersLost = Counter(label: Label.workersLost, factory: factory)
         undecodable = Counter(label: Label.undecodable, factory: factory)
+        refused = Dictionary(
+            uniqueKeysWithValues: SealFault.allCases.map { fault in
+                let reason = [("reason", fault.rawValue)]
+                let label = Label.refused
+                return (fault, Counter(label: label, dimensions: reason, factory: factory))
+            }
+        )
         dispatchTime = CoreMetrics.Timer(label: Label.dispatch, factory: factory)
         runTime = CoreMetrics.Timer(label: Label.run, factory: factory)
         commitTime = CoreMetrics.Timer(label: Label.commit, factory: factory)
@@ -55,6 +64,9 @@ package struct CoordinatorMeters: Sendable {
     // MARK: - Counting
 
     func countUndecodable() { undecodable.increment() }
+
+    /// A message that was not sealed as it must be, or came at the wrong time.
+    func countRefused(_ fault: SealFault) { refused[fault]?.increment() }
 
     /// - Parameter grantedAt: grant times of the attempts in flight; the caller keeps them between
     ///   calls.
@@ -136,6 +148,8 @@ package struct CoordinatorMeters: Sendable {
 
     func countUndecodable() {}
 
+    func countRefused(_ fault: SealFault) {}
+
     func note(
         _ notice: Scheduler.Notice,
         at now: Timestamp,
@@ -152,6 +166,7 @@ extension CoordinatorMeters {
         static let attempts = "operon_attempts_total"
         static let workersLost = "operon_workers_lost_total"
         static let undecodable = "operon_undecodable_messages_total"
+        static let refused = "operon_refused_messages_total"
         static let dispatch = "operon_dispatch_seconds"
         static let run = "operon_run_seconds"
         static let commit = "operon_store_commit_seconds"
@@ -180,6 +195,7 @@ extension CoordinatorMeters {
         Label.attempts: "Attempts that ended, by how.",
         Label.workersLost: "Workers that were given up.",
         Label.undecodable: "Messages of workers that could not be read.",
+        Label.refused: "Messages that were not sealed as they must be, by why.",
         Label.dispatch: "From the grant of an attempt to its start.",
         Label.run: "From the start of an attempt to its end.",
         Label.commit: "Transactions of the store, however many events are in them.",

@@ -12,6 +12,7 @@ extension CoordinatorService {
             while let (address, envelope) = await nextOutputs() {
                 do throws(WireError) {
                     let body = try Wire.encode(envelope, limits: limits)
+                    guard let body = sealed(body, to: address, lane: .outputs) else { continue }
                     await transport.sendBulk(body, to: address)
                 } catch {
                     // The worker's next beat asks again.

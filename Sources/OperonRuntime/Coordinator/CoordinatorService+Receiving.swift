@@ -51,13 +51,7 @@ extension CoordinatorService {
         case .down(let reason):
             connectionLog.lost(logger, reason)
             return .transportDown
-        case .message(let bytes):
-            do throws(WireError) {
-                return .workerMessage(try Wire.decodeWorker(bytes, limits: limits))
-            } catch {
-                await countUndecodable(error)
-                return nil
-            }
+        case .message(let bytes): return await translate(bytes)
         case .envelope(let envelope): return .workerMessage(envelope)
         case .returned(let address): return .addressReturned(address)
         case .blocked(let isBlocked, let reason):
@@ -69,7 +63,7 @@ extension CoordinatorService {
         }
     }
 
-    private func countUndecodable(_ error: WireError) {
+    func countUndecodable(_ error: WireError) {
         meters?.countUndecodable()
         logger.error("message dropped", metadata: ["reason": "\(error)"])
     }

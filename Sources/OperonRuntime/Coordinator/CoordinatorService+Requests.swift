@@ -9,6 +9,9 @@ extension CoordinatorService {
     /// Loads the outputs that the requests among these events need, then handles the events: an
     /// added operation may start in the same step.
     func serve(_ events: [Scheduler.Event]) async {
+        for case .workerMessage(let envelope) in events {
+            catalog.requests.grant = seals?.grant(of: envelope.sender.address)
+        }
         await loadOutputs(for: events)
         handle(events)
         catalog.requests = GraphCatalog.Requests()

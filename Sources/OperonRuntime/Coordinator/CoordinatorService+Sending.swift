@@ -7,6 +7,22 @@ import OperonWire
 // Passes messages to the transport. If a message is too large, only the operations that make it so
 // are affected.
 extension CoordinatorService {
+    nonisolated func sendAll() async {
+        for await _ in sendSignal.raised {
+            let (items, waiters) = await takeOutbox()
+            for item in items {
+                passed(.beforeSend)
+                await send(item)
+                passed(.afterSend)
+            }
+            for tick in await takeTicks() { await send(tick) }
+            for waiter in waiters { waiter.open() }
+        }
+        // Nothing is sent any more, so no caller may wait for it.
+        let (_, waiters) = await takeOutbox()
+        for waiter in waiters { waiter.open() }
+    }
+
     nonisolated func send(_ item: CoordinatorOutbox.Item) async {
         // A message that may be too large is encoded, which gives its exact size in bytes.
         let cost = item.approximateBytes
@@ -33,11 +49,7 @@ extension CoordinatorService {
         _ item: CoordinatorOutbox.Item
     ) async throws(WireError) {
         let body = try Wire.encode(envelope, limits: limits)
-        switch item.receiver {
-        case .worker(let address):
-            await transport.send(body, to: address, priority: item.priority)
-        case .everyWorker: await transport.broadcast(body)
-        }
+        await sendSealed(body, to: item)
     }
 
     /// Fails an operation that would otherwise be resent with every beat; the others of its message
@@ -68,7 +80,8 @@ extension CoordinatorService {
         for (way, lane) in [(Tick.Way.events, WorkerLane.events), (.beats, .beats)] {
             do throws(WireError) {
                 let body = try Wire.encode(await tickEnvelope(tick, way), limits: limits)
-                await transport.sendToSelf(body, lane: lane)
+                let sealed = seals?.sealOwn(body, lane: lane == .beats ? 1 : 0) ?? body
+                await transport.sendToSelf(sealed, lane: lane)
             } catch {
                 logger.error("message not sent", metadata: ["reason": "\(error)"])
             }

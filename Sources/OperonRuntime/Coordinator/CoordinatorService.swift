@@ -19,6 +19,9 @@ package actor CoordinatorService {
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     let transport: any CoordinatorTransport
+    /// `nil`: messages are sent in clear, because nobody can be in between or because the user
+    /// wants that.
+    let seals: CoordinatorSealBox?
     private let observer: Observer
     let growthObserver: GrowthObserver
     let logger: Logger
@@ -54,7 +57,7 @@ package actor CoordinatorService {
     let outputSignal = Signal()
     /// Callers that wait until all earlier messages have been handed to the transport.
     private var sendWaiters: [Latch] = []
-    private let sendSignal = Signal()
+    let sendSignal = Signal()
     private var alarm = Alarm<Timestamp>()
     private var dateAlarm = Alarm<WallTime>()
     let connected = Latch()
@@ -108,6 +111,7 @@ package actor CoordinatorService {
         restored: Restored? = nil,
         triggers: TriggerSupport? = nil,
         ownWorker: Incarnation? = nil,
+        trust: CoordinatorTrust? = nil,
         meters: CoordinatorMeters? = nil,
         spans: (any SpanSink)? = nil,
         time: TimeSource = .system,
@@ -135,6 +139,9 @@ package actor CoordinatorService {
         inHand = restored?.store.filePath.flatMap { Self.eventsInHand(besideStore: $0, logger) }
         keeping = restored.map { Keeping(store: $0.store, lastEvent: $0.lastEvent) }
         self.transport = transport
+        seals = trust.map { trust in
+            CoordinatorSealBox(trust, reign: scheduler.reign, epoch: scheduler.epoch)
+        }
         self.logger = logger
         self.observer = observer
         self.growthObserver = growthObserver
@@ -569,30 +576,14 @@ package actor CoordinatorService {
 
     // MARK: - Output
 
-    private func takeOutbox() -> ([CoordinatorOutbox.Item], [Latch]) {
+    func takeOutbox() -> ([CoordinatorOutbox.Item], [Latch]) {
         defer { sendWaiters = [] }
         let items = outbox.take()
         return (violation == .sendsOutOfOrder ? items.reversed() : items, sendWaiters)
     }
 
-    private func takeTicks() -> [UInt64] {
+    func takeTicks() -> [UInt64] {
         defer { ticks = [] }
         return ticks
-    }
-
-    private nonisolated func sendAll() async {
-        for await _ in sendSignal.raised {
-            let (items, waiters) = await takeOutbox()
-            for item in items {
-                passed(.beforeSend)
-                await send(item)
-                passed(.afterSend)
-            }
-            for tick in await takeTicks() { await send(tick) }
-            for waiter in waiters { waiter.open() }
-        }
-        // Nothing is sent any more, so no caller may wait for it.
-        let (_, waiters) = await takeOutbox()
-        for waiter in waiters { waiter.open() }
     }
 }

@@ -1,5 +1,6 @@
 import OperonCore
 import OperonModel
+import OperonTrust
 import OperonWire
 
 // Finds what running operations name when they add operations, wait for others, or read an output.
@@ -12,6 +13,8 @@ extension GraphCatalog: RequestResolver {
         var unreadable: Set<OperationID> = []
         /// Additions that were decoded before. Only looked up.
         var decoded: [AdditionKey: GraphDescription] = [:]
+        /// What their worker may do; `nil`: everything.
+        var grant: WorkerGrant?
         /// The addition that was compiled last.
         fileprivate var compiled: Addition?
         /// The additions that the scheduler accepted, oldest first.
@@ -44,6 +47,7 @@ extension GraphCatalog: RequestResolver {
             description = known
         } else {
             description = try StoreFormat.decodeAddition(request.operations, limits: limits)
+            try requests.grant?.check(additionOf: description.operations)
             requests.decoded[key] = description
         }
         let found = resolved(description, in: held.operation.graph)

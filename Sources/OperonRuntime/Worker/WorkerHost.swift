@@ -2,6 +2,7 @@ package import Logging
 package import OperonCore
 package import OperonModel
 package import OperonPorts
+package import OperonTrust
 
 /// A worker with everything that belongs to it: its identity, its processes, its kinds and its
 /// transport.
@@ -27,6 +28,8 @@ package struct WorkerHost: Sendable {
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
         /// this one leaves running; `nil`: nowhere.
         package var stateDirectory: String?
+        /// Whom it trusts, and what it may do; `nil`: messages are sent in clear.
+        package var token: JoinToken?
         /// The variables of which its processes inherit a part.
         package var environment: [String: String]
         /// Takes the spans of attempts; `nil`: those of programs that link Operon go to the
@@ -80,7 +83,9 @@ package struct WorkerHost: Sendable {
         logger: Logger,
         transport: (Incarnation) -> any WorkerTransport
     ) throws {
-        let incarnation = Incarnation.drawn()
+        let membership = configuration.stateDirectory.map { WorkerTrustStore(stateDirectory: $0) }
+        let trust = try Self.trust(configuration.token, membership)
+        let incarnation = trust?.incarnation ?? .drawn()
         self.incarnation = incarnation
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
@@ -99,6 +104,7 @@ package struct WorkerHost: Sendable {
                 try StateDirectory(path: path, incarnation: incarnation)
             }
             if let warning = state?.warning { configuration.report(warning) }
+            if let trust, let token = configuration.token { try membership?.begin(trust, token) }
             var ofProcesses = ProcessRunner.Configuration(environment: configuration.environment)
             ofProcesses.stateDirectory = state
             ofProcesses.report = configuration.report
@@ -121,8 +127,7 @@ package struct WorkerHost: Sendable {
         agent.queues = configuration.queues
         agent.runsAnyKind = kinds.areLookedUp
         agent.offer = offer
-        agent.offer.enforces = groups != nil
-        agent.offer.watches = configuration.watchesSources
+        (agent.offer.enforces, agent.offer.watches) = (groups != nil, configuration.watchesSources)
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
         agent.workerID = state?.worker ?? ""
@@ -133,6 +138,7 @@ package struct WorkerHost: Sendable {
         service = WorkerService(
             agent: WorkerAgent(configuration: agent),
             transport: transport(incarnation),
+            seals: trust.map { Self.seals($0, membership, configuration.report) },
             processes: processes,
             kinds: kinds,
             sources: Self.sources(configuration),
@@ -141,6 +147,28 @@ package struct WorkerHost: Sendable {
             linkObserver: configuration.linkObserver,
             observer: configuration.observer
         )
+    }
+
+    private static func trust(
+        _ token: JoinToken?,
+        _ store: WorkerTrustStore?
+    ) throws(TrustError) -> WorkerTrust? {
+        guard let token else { return nil }
+        return try store?.identity(token) ?? WorkerTrust(token)
+    }
+
+    private static func seals(
+        _ trust: WorkerTrust,
+        _ store: WorkerTrustStore?,
+        _ report: @escaping @Sendable (String) -> Void
+    ) -> WorkerSealBox {
+        WorkerSealBox(trust) { membership in
+            do throws(TrustError) {
+                try store?.keep(membership)
+            } catch {
+                report("the worker will need its join token again: \(error)")
+            }
+        }
     }
 
     private static func sources(_ configuration: Configuration) -> OwnSources? {

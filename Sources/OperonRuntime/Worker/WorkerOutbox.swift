@@ -9,6 +9,8 @@ package import OperonPorts
 package struct WorkerOutbox: Sendable {
     package enum Item: Sendable {
         case message(WorkerLane, WorkerEnvelope)
+        /// A message in the form in which it is sealed, among events.
+        case encoded([UInt8])
         case reconnect
         case leave
     }

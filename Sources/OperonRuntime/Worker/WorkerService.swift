@@ -4,6 +4,7 @@ import NIOConcurrencyHelpers
 package import OperonCore
 import OperonModel
 package import OperonPorts
+import OperonTrust
 import OperonWire
 
 /// The worker's shell: feeds messages, ends of operations and time to a `WorkerAgent`, and performs
@@ -29,11 +30,15 @@ package final class WorkerService: Sendable {
         var lastRequest: UInt64 = 0
         var hasEnded = false
         var isLeaving = false
+        /// Why the coordinator will never accept this worker.
+        var refusal: String?
     }
 
     /// Everything that runs under this lock returns at once.
     private let state: NIOLockedValueBox<State>
     private let transport: any WorkerTransport
+    /// `nil`: messages are sent in clear.
+    private let seals: WorkerSealBox?
     private let executor: OperationExecutor
     /// `nil`: this worker watches nothing.
     private let sources: WorkerSources?
@@ -50,6 +55,7 @@ package final class WorkerService: Sendable {
     package init(
         agent: WorkerAgent,
         transport: any WorkerTransport,
+        seals: WorkerSealBox? = nil,
         processes: ProcessRunner,
         kinds: RegisteredKinds = .none,
         sources: (any TriggerSourceProvider)? = nil,
@@ -61,6 +67,7 @@ package final class WorkerService: Sendable {
         let outbox = WorkerOutbox(agent.configuration)
         state = NIOLockedValueBox(State(agent: agent, outbox: outbox))
         self.transport = transport
+        self.seals = seals
         self.logger = logger
         self.observer = observer
         self.linkObserver = linkObserver
@@ -99,6 +106,9 @@ package final class WorkerService: Sendable {
             defer { group.cancelAll() }
             // Not in the group: its events end before it throws, and its error must not be lost.
             try await transport.run()
+        }
+        if let refusal = state.withLockedValue(\.refusal) {
+            throw PortError(.accessRefused, "The coordinator refuses this worker: \(refusal).")
         }
     }
 
@@ -165,10 +175,67 @@ package final class WorkerService: Sendable {
             var events: [WorkerAgent.Event] = []
             events.reserveCapacity(batch.count)
             for event in batch {
-                if let event = translate(event) { events.append(event) }
+                for event in await opened(event) {
+                    if let event = translate(event) { events.append(event) }
+                }
             }
             handle(events)
         }
+    }
+
+    /// What an event means once its seal is opened.
+    private func opened(_ event: WorkerTransportEvent) async -> [WorkerTransportEvent] {
+        guard let seals else { return [event] }
+        switch event {
+        case .up(let connection): seals.connected(connection)
+        case .down: seals.disconnected()
+        case .message(let bytes): return await opened(bytes, by: seals)
+        case .envelope, .noCoordinator, .returned, .blocked: break
+        }
+        return [event]
+    }
+
+    private func opened(
+        _ bytes: [UInt8],
+        by seals: WorkerSealBox
+    ) async -> [WorkerTransportEvent] {
+        let outputs: [WorkerSeals.Output]
+        do throws(SealFault) {
+            outputs = try seals.receive(bytes)
+        } catch {
+            if let count = seals.faults.count(error, at: SystemClock.now()) {
+                logger.warning(
+                    "message refused",
+                    metadata: ["reason": "\(error.text)", "messages": "\(count)"]
+                )
+            }
+            return []
+        }
+        var events: [WorkerTransportEvent] = []
+        for output in outputs {
+            switch output {
+            case .message(let body): events.append(.message(body))
+            case .send(let frame): await transport.send(frame, lane: .events)
+            case .sendAgain(let body):
+                state.withLockedValue { $0.outbox.append(.encoded(body)) }
+                sendSignal.raise()
+            case .resync(let reign, let epoch):
+                let envelope = CoordinatorEnvelope(
+                    reign: reign,
+                    epoch: epoch,
+                    sequence: 0,
+                    sender: .none,
+                    body: .resync
+                )
+                events.append(.envelope(envelope))
+            case .accepted(let membership): seals.keep(membership)
+            case .refused(let why):
+                state.withLockedValue { $0.refusal = why }
+                // In a task of its own, because this one ends before the transport has closed.
+                Task { [transport] in await transport.close() }
+            }
+        }
+        return events
     }
 
     private func translate(_ event: WorkerTransportEvent) -> WorkerAgent.Event? {
@@ -293,7 +360,9 @@ package final class WorkerService: Sendable {
         for await _ in sendSignal.raised {
             for outgoing in takeOutbox() {
                 switch outgoing {
-                case .message(let lane, let envelope): await send(envelope, lane)
+                case .message(let lane, let envelope):
+                    await send(envelope, lane == .beats ? .beats : .events)
+                case .encoded(let body): await send(body, .events)
                 case .reconnect: await transport.reconnect()
                 case .leave: handedOver.open()
                 }
@@ -311,19 +380,25 @@ package final class WorkerService: Sendable {
 
     private static let lastWordsPatience = Duration.seconds(1)
 
-    private func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
+    private func send(_ envelope: WorkerEnvelope, _ lane: WorkerSealBox.Lane) async {
         // A message that may be too large is encoded, which gives its exact size in bytes.
         let cost = envelope.approximateBytes
         if cost < limits.messageBytes / 2,
-            await transport.send(envelope, cost: cost, lane: lane)
+            await transport.send(envelope, cost: cost, lane: lane.way)
         {
             return
         }
         do throws(WireError) {
-            await transport.send(try Wire.encode(envelope, limits: limits), lane: lane)
+            await send(try Wire.encode(envelope, limits: limits), lane)
         } catch {
             logger.error("message not sent", metadata: ["reason": "\(error)"])
         }
+    }
+
+    private func send(_ body: [UInt8], _ lane: WorkerSealBox.Lane) async {
+        guard let seals else { return await transport.send(body, lane: lane.way) }
+        guard let sealed = seals.seal(body, lane: lane) else { return }
+        await transport.send(sealed, lane: lane.way)
     }
 
     /// Sends the output of operations as it comes. Output that comes too fast is dropped; its tail
@@ -331,14 +406,14 @@ package final class WorkerService: Sendable {
     private func forwardLogs() async {
         for await chunk in executor.logs {
             guard let envelope = envelope(.log(chunk)) else { continue }
-            await send(envelope, .events)
+            await send(envelope, .logs)
         }
     }
 
     private func forwardProgress() async {
         for await report in executor.progress {
             guard let envelope = envelope(.progress(report)) else { continue }
-            await send(envelope, .events)
+            await send(envelope, .progress)
         }
     }
 
@@ -349,7 +424,7 @@ package final class WorkerService: Sendable {
             let pieces = reports.pieces(ofBytes: Limits.watchMessageBytes, \.approximateBytes)
             for piece in pieces {
                 guard let envelope = envelope(.watched(Array(piece))) else { continue }
-                await send(envelope, .events)
+                await send(envelope, .watches)
             }
         }
     }

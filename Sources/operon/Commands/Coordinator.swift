@@ -18,13 +18,14 @@ struct Coordinator: AsyncParsableCommand {
     )
 
     @OptionGroup var broker: BrokerArguments
+    @OptionGroup var trust: CoordinatorTrustArguments
     @OptionGroup var arguments: CoordinatorArguments
 
     func run() async throws {
         let environment = Environment.current
         let url = try broker.requiredURL(environment: environment)
         let session = try CoordinatorSession(arguments, environment: environment)
-        try await session.run(on: .broker(url: url, prefix: broker.prefix))
+        try await session.run(on: .broker(url: url, prefix: broker.prefix, trust))
     }
 }
 

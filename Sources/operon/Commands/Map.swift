@@ -79,6 +79,7 @@ struct Map: AsyncParsableCommand {
     var failFast = false
 
     @OptionGroup var broker: BrokerArguments
+    @OptionGroup var trust: CoordinatorTrustArguments
 
     @OptionGroup var coordinator: AddressArguments
 
@@ -211,6 +212,7 @@ struct Map: AsyncParsableCommand {
                 slots: slots ?? Environment.processorCount,
                 brokerURL: broker.isNamed ? try broker.url(environment: environment) : nil,
                 prefix: broker.prefix,
+                trust: trust,
                 connectTimeout: .seconds(30),
                 operationsPerMessage: CoordinatorService.defaultOperationsPerMessage,
                 output: .quiet

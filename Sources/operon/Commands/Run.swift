@@ -33,6 +33,7 @@ struct Run: AsyncParsableCommand {
     @OptionGroup var offer: OfferArguments
 
     @OptionGroup var broker: BrokerArguments
+    @OptionGroup var trust: CoordinatorTrustArguments
 
     @Option(
         help: ArgumentHelp(
@@ -162,6 +163,7 @@ struct Run: AsyncParsableCommand {
                 slots: slots ?? Environment.processorCount,
                 brokerURL: url,
                 prefix: broker.prefix,
+                trust: trust,
                 connectTimeout: .seconds(connectTimeout),
                 operationsPerMessage: operationsPerMessage,
                 output: output,

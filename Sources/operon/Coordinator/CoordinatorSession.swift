@@ -16,7 +16,7 @@ import UnixSignals
 /// shutdown.
 struct CoordinatorSession {
     enum Place {
-        case broker(url: String, prefix: String)
+        case broker(url: String, prefix: String, CoordinatorTrustArguments)
         case thisProcess(OwnWorker)
     }
 
@@ -65,7 +65,8 @@ struct CoordinatorSession {
 
     private func serve(on place: Place, _ spans: (any SpanSink)?) async throws {
         switch place {
-        case .broker(let url, let prefix):
+        case .broker(let url, let prefix, let arguments):
+            let trust = try arguments.keys(environment: environment, say: say)
             let broker = try BrokerConnection(url: url, prefix: prefix)
             defer { broker.close() }
             var sources = makeSources()
@@ -74,6 +75,7 @@ struct CoordinatorSession {
                 try broker.messageSource(queue: queue, isJSON: Self.isJSON, logger: logger)
             }
             var configuration = makeConfiguration(OwnSources(sources), spans)
+            configuration.trust = trust
             configuration.observer = { [attendance = broker.configuration.attendance] notices, _ in
                 attendance.note(notices)
             }

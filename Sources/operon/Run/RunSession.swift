@@ -1,5 +1,4 @@
 import Logging
-import NIOConcurrencyHelpers
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -35,6 +34,8 @@ struct RunSession {
         var slots: Int
         var brokerURL: String?
         var prefix: String
+        /// By what the workers of the broker know this run.
+        var trust = CoordinatorTrustArguments()
         /// How long the first connection may take before the broker counts as unreachable.
         var connectTimeout: Duration
         var operationsPerMessage: Int
@@ -150,9 +151,10 @@ struct RunSession {
     }
 
     private func runOnBroker(_ url: String, _ spans: (any SpanSink)?) async throws -> Int32 {
+        let trust = try options.trust.keys(environment: environment, say: screen.say)
         let broker = try BrokerConnection(url: url, prefix: options.prefix)
         defer { broker.close() }
-        return try await run(attendance: broker.configuration.attendance, spans) { epoch in
+        return try await run(attendance: broker.configuration.attendance, trust, spans) { epoch in
             let transport = broker.coordinatorTransport(epoch: epoch, logger: logger)
             return CoordinatorHost.Link(transport, on: broker.executor)
         }
@@ -160,13 +162,14 @@ struct RunSession {
 
     private func run(
         attendance: Attendance? = nil,
+        _ trust: CoordinatorTrust? = nil,
         offer: LocalOffer? = nil,
         _ spans: (any SpanSink)?,
         link: (Epoch) throws -> CoordinatorHost.Link
     ) async throws -> Int32 {
         let host = try await CoordinatorHost.open(
             path: options.store,
-            makeConfiguration(attendance, spans),
+            makeConfiguration(attendance, trust, spans),
             logger: logger,
             warn: { screen.say("warning: \($0)") }
         ) { scheduler, restored in
@@ -261,9 +264,11 @@ struct RunSession {
 
     private func makeConfiguration(
         _ attendance: Attendance?,
+        _ trust: CoordinatorTrust?,
         _ spans: (any SpanSink)?
     ) -> CoordinatorHost.Configuration {
         var configuration = CoordinatorHost.Configuration()
+        configuration.trust = trust
         configuration.spans = spans
         configuration.operationsPerMessage = options.operationsPerMessage
         configuration.growthObserver = { [growing] in if $0 == growing.id { growing.append($1) } }
@@ -574,24 +579,5 @@ struct RunSession {
             problems.append(error)
         }
         return problems
-    }
-}
-
-/// The first worker that was found to belong to another reign.
-private final class BusyWorker: Sendable {
-    private let first = NIOLockedValueBox<String?>(nil)
-    private let found = Latch()
-
-    func note(_ notices: [Scheduler.Notice]) {
-        for case .workerBusy(let worker, _) in notices {
-            first.withLockedValue { $0 = $0 ?? worker.name }
-            found.open()
-        }
-    }
-
-    /// The name of the worker, as soon as one is known; `nil` after the limit.
-    func name(within limit: Duration) async -> String? {
-        await found.wait(within: limit)
-        return first.withLockedValue { $0 }
     }
 }

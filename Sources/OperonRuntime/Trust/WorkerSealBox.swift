@@ -1,0 +1,43 @@
+import NIOConcurrencyHelpers
+import OperonModel
+import OperonPorts
+package import OperonTrust
+
+/// The seals of a worker. One task seals what goes to one lane and sends it, so that it is sent in
+/// the order in which it was sealed.
+package final class WorkerSealBox: Sendable {
+    private let seals: NIOLockedValueBox<WorkerSeals>
+    let faults = SealFaultLog()
+    /// Keeps what the coordinator has accepted.
+    let keep: @Sendable (WorkerMembership) -> Void
+
+    package init(
+        _ identity: WorkerTrust,
+        keep: @escaping @Sendable (WorkerMembership) -> Void
+    ) {
+        seals = NIOLockedValueBox(WorkerSeals(identity))
+        self.keep = keep
+    }
+
+    /// What the tasks of a worker send.
+    enum Lane: UInt8 {
+        case events, beats, logs, progress, watches
+
+        /// How it reaches the coordinator.
+        var way: WorkerLane { self == .beats ? .beats : .events }
+    }
+
+    func connected(_ connection: UInt32) { seals.withLockedValue { $0.connected(connection) } }
+
+    func disconnected() { seals.withLockedValue { $0.disconnected() } }
+
+    func seal(_ body: [UInt8], lane: Lane) -> [UInt8]? {
+        seals.withLockedValue { $0.seal(body, lane: lane.rawValue) }
+    }
+
+    func receive(_ bytes: [UInt8]) throws(SealFault) -> [WorkerSeals.Output] {
+        try seals.withLockedValue { seals in
+            Result { () throws(SealFault) in try seals.receive(bytes) }
+        }.get()
+    }
+}

@@ -1,0 +1,113 @@
+import COpenSSL
+
+/// One key of ChaCha20-Poly1305 (RFC 8439), by the system's libcrypto. Its context is made once,
+/// because that costs more than sealing a short message.
+///
+/// `@unchecked Sendable`: it is used by one thread at a time, as its owner ensures.
+@safe package final class SealCipher: @unchecked Sendable {
+    /// The size of a key in bytes.
+    package static let keyBytes = 32
+    /// The size of a nonce in bytes.
+    package static let nonceBytes = 12
+    /// By how many bytes a sealed text is longer than its plain text.
+    package static let tagBytes = 16
+
+    private let context: OpaquePointer?
+
+    /// - Parameter key: `keyBytes` bytes.
+    package init(key: [UInt8], isForSealing: Bool) {
+        precondition(key.count == Self.keyBytes, "a key has 32 bytes")
+        unsafe context = EVP_CIPHER_CTX_new()
+        let isReady = unsafe EVP_CipherInit_ex(
+            context,
+            EVP_chacha20_poly1305(),
+            nil,
+            key,
+            nil,
+            isForSealing ? 1 : 0
+        )
+        precondition(isReady == 1, "libcrypto has no ChaCha20-Poly1305")
+    }
+
+    deinit { unsafe EVP_CIPHER_CTX_free(context) }
+
+    /// The header in clear, followed by the sealed texts and the tag, which covers the header as
+    /// well.
+    ///
+    /// - Parameters:
+    ///   - nonce: `nonceBytes` bytes. The same key never takes a nonce twice.
+    ///   - texts: Less than 1 GiB in all.
+    package func sealed(_ texts: [UInt8]..., behind header: [UInt8], nonce: [UInt8]) -> [UInt8] {
+        let textBytes = texts.reduce(0) { $0 + $1.count }
+        let total = header.count + textBytes + Self.tagBytes
+        return unsafe [UInt8](unsafeUninitializedCapacity: total) { output, count in
+            var written: CInt = 0
+            var isDone =
+                unsafe EVP_EncryptInit_ex(context, nil, nil, nil, nonce) == 1
+                && EVP_EncryptUpdate(context, nil, &written, header, CInt(header.count)) == 1
+            guard let start = output.baseAddress else { return }
+            unsafe start.update(from: header, count: header.count)
+            var place = header.count
+            for text in texts where !text.isEmpty {
+                isDone =
+                    unsafe isDone
+                    && EVP_EncryptUpdate(
+                        context,
+                        start + place,
+                        &written,
+                        text,
+                        CInt(text.count)
+                    ) == 1
+                place += text.count
+            }
+            isDone =
+                unsafe isDone && EVP_EncryptFinal_ex(context, start + place, &written) == 1
+                && EVP_CIPHER_CTX_ctrl(
+                    context,
+                    EVP_CTRL_AEAD_GET_TAG,
+                    CInt(Self.tagBytes),
+                    start + place
+                ) == 1
+            precondition(isDone, "libcrypto cannot seal")
+            count = total
+        }
+    }
+
+    /// The text behind a header of `headerBytes` bytes; `nil` if any byte of the whole was changed,
+    /// or if it was sealed under another key or nonce.
+    package func opened(_ bytes: [UInt8], headerBytes: Int, nonce: [UInt8]) -> [UInt8]? {
+        let textBytes = bytes.count - headerBytes - Self.tagBytes
+        guard textBytes >= 0, textBytes <= CInt.max, headerBytes >= 0 else { return nil }
+        var isDone = false
+        let text = unsafe [UInt8](unsafeUninitializedCapacity: max(1, textBytes)) { output, count in
+            var written: CInt = 0
+            isDone = unsafe bytes.withUnsafeBufferPointer { bytes in
+                guard let start = bytes.baseAddress else { return false }
+                let tag = unsafe UnsafeMutableRawPointer(
+                    mutating: start + headerBytes + textBytes
+                )
+                return
+                    unsafe EVP_DecryptInit_ex(context, nil, nil, nil, nonce) == 1
+                    && EVP_CIPHER_CTX_ctrl(
+                        context,
+                        EVP_CTRL_AEAD_SET_TAG,
+                        CInt(Self.tagBytes),
+                        tag
+                    ) == 1
+                    && EVP_DecryptUpdate(context, nil, &written, start, CInt(headerBytes)) == 1
+                    && (textBytes == 0
+                        || EVP_DecryptUpdate(
+                            context,
+                            output.baseAddress,
+                            &written,
+                            start + headerBytes,
+                            CInt(textBytes)
+                        ) == 1)
+                    && EVP_DecryptFinal_ex(context, nil, &written) == 1
+            }
+            // What is not authentic is never read.
+            count = isDone ? textBytes : 0
+        }
+        return isDone ? text : nil
+    }
+}

@@ -1,0 +1,386 @@
+import DequeModule
+package import OperonModel
+import OperonSystem
+
+/// A coordinator's side of trust: it agrees keys with workers, and seals and opens all messages.
+///
+/// A worker knocks, and is offered keys; the offer shows that the coordinator is there now. The
+/// first message that the worker seals shows its credentials. Only then is there a session, and
+/// nothing without a session reaches the coordinator's decisions.
+///
+/// It does nothing by itself: the same calls with the same random bytes give the same results.
+package struct CoordinatorSeals: Sendable {
+    package enum Output: Sendable {
+        case message([UInt8], from: Peer)
+        /// A message of the coordinator to itself.
+        case own([UInt8])
+        /// To be sent as it is.
+        case send([UInt8], to: WorkerAddress)
+        /// Credentials were refused. The worker is told why.
+        case refused(WorkerAddress, String)
+    }
+
+    /// Who has sealed a message.
+    package struct Peer: Hashable, Sendable {
+        package let address: WorkerAddress
+        package let grant: WorkerGrant
+        package let workerKey: [UInt8]
+        /// The life of the same worker before this one, if it has shown that it was its own.
+        package let predecessor: Incarnation?
+    }
+
+    private struct Member {
+        var session: SealSession
+        let peer: Peer
+    }
+
+    /// The most agreements that a worker has not answered; a further one replaces the oldest. Who
+    /// knocks without end can keep others from joining meanwhile, and nothing else.
+    static let offersMax = 4_096
+    /// The most sessions; with more, the one that joined first is forgotten. Twice as many as there
+    /// may be workers.
+    static let sessionsMax = 20_000
+
+    private var keys: CoordinatorKeys
+    /// Grants and workers' keys that are revoked.
+    private var revoked: Set<[UInt8]>
+    private let epochKey: [UInt8]
+    private var statement: Statement
+    private let random: @Sendable (Int) -> [UInt8]
+    /// By the number of the session. Only looked up.
+    private var offers: [UInt64: SealSession] = [:]
+    private var offerOrder = Deque<UInt64>()
+    private var members: [UInt64: Member] = [:]
+    private var memberOrder = Deque<UInt64>()
+    private var numbers: [WorkerAddress: UInt64] = [:]
+    /// The latest connection of each incarnation that has a session.
+    private var latest: [Incarnation: UInt32] = [:]
+    private let ownSealing: SealCipher
+    private let ownOpening: SealCipher
+    private var ownSent = [UInt64](repeating: 0, count: SealSession.lanes)
+    private var ownReceived = [UInt64](repeating: 0, count: SealSession.lanes)
+
+    /// - Parameter random: Draws this many bytes, fit for keys.
+    package init(
+        keys: CoordinatorKeys,
+        revoked: Set<[UInt8]> = [],
+        reign: Reign,
+        epoch: Epoch,
+        random: @escaping @Sendable (Int) -> [UInt8]
+    ) {
+        self.keys = keys
+        self.revoked = revoked
+        self.random = random
+        epochKey = random(X25519.keyBytes)
+        statement = Statement(
+            reign: reign,
+            epoch: epoch,
+            key: X25519.publicKey(of: epochKey),
+            by: keys
+        )
+        let own = random(SealCipher.keyBytes)
+        ownSealing = SealCipher(key: own, isForSealing: true)
+        ownOpening = SealCipher(key: own, isForSealing: false)
+    }
+
+    package init(keys: CoordinatorKeys, revoked: Set<[UInt8]>, reign: Reign, epoch: Epoch) {
+        self.init(keys: keys, revoked: revoked, reign: reign, epoch: epoch) {
+            RandomBytes.draw($0)
+        }
+    }
+
+    // MARK: - Out
+
+    /// Tells all workers that the coordinator has started.
+    package var announcement: [UInt8] { Announcement(statement, keys.links).frame }
+
+    /// A message to a worker; `nil`: there is no session with it, so that it could not read it.
+    package mutating func seal(
+        _ body: [UInt8],
+        to address: WorkerAddress,
+        lane: UInt8
+    ) -> [UInt8]? {
+        guard let number = numbers[address] else { return nil }
+        return members[number]?.session.seal([SealedContent.message], body, lane: lane)
+    }
+
+    /// A message to the coordinator itself, which only it can make.
+    package mutating func sealOwn(_ body: [UInt8], lane: UInt8) -> [UInt8] {
+        ownSent[Int(lane)] += 1
+        let number = ownSent[Int(lane)]
+        var header = SealFrame.writer(SealFrame.ownKind)
+        header.append(lane)
+        header.append(number)
+        return ownSealing.sealed(
+            body,
+            behind: header.bytes,
+            nonce: SealSession.nonce(lane: lane, number: number)
+        )
+    }
+
+    // MARK: - In
+
+    /// - Parameter now: decides whether a token has expired.
+    /// - Throws: `SealFault`; then nothing has changed.
+    package mutating func receive(
+        _ bytes: [UInt8],
+        at now: WallTime
+    ) throws(SealFault) -> [Output] {
+        switch try SealFrame.read(bytes) {
+        case .knock(let knock): return [offer(to: knock)].compactMap(\.self)
+        case .sealed(let header): return try open(bytes, header, at: now)
+        case .own(let lane, let number): return [.own(try openOwn(bytes, lane, number))]
+        case .announcement, .offer: throw .unexpected
+        }
+    }
+
+    private mutating func openOwn(
+        _ bytes: [UInt8],
+        _ lane: UInt8,
+        _ number: UInt64
+    ) throws(SealFault) -> [UInt8] {
+        guard Int(lane) < SealSession.lanes else { throw .malformed }
+        guard number > ownReceived[Int(lane)] else { throw .replayed }
+        let text = ownOpening.opened(
+            bytes,
+            headerBytes: SealFrame.ownHeaderBytes,
+            nonce: SealSession.nonce(lane: lane, number: number)
+        )
+        guard let text else { throw .forged }
+        ownReceived[Int(lane)] = number
+        return text
+    }
+
+    /// `nil`: nobody can have the key of this knock.
+    private mutating func offer(to knock: Knock) -> Output? {
+        let number = random(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let header = Offer.header(
+            knockKey: knock.key,
+            session: number,
+            challenge: random(Offer.challengeBytes),
+            Announcement(statement, keys.links)
+        )
+        guard offers[number] == nil, members[number] == nil,
+            let session = SealSession(
+                side: .coordinator,
+                knock: knock,
+                number: number,
+                offerHeader: header,
+                privateKey: epochKey,
+                publicKey: knock.key
+            )
+        else { return nil }
+        offers[number] = session
+        offerOrder.append(number)
+        while offers.count > Self.offersMax, let oldest = offerOrder.popFirst() {
+            offers[oldest] = nil
+        }
+        // Numbers of offers that were taken up would stay for ever.
+        if offerOrder.count > 2 * Self.offersMax { offerOrder.removeAll { offers[$0] == nil } }
+        let isKnown = numbers[knock.address] != nil
+        return .send(session.confirmed(offer: header, isKnown: isKnown), to: knock.address)
+    }
+
+    private mutating func open(
+        _ bytes: [UInt8],
+        _ header: SealedHeader,
+        at now: WallTime
+    ) throws(SealFault) -> [Output] {
+        if let member = members[header.session] {
+            // Gives up the second reference, so that nothing is copied.
+            let peer = member.peer
+            guard let text = try members[header.session]?.session.open(bytes, header) else {
+                throw .unknownSession
+            }
+            return try outputs(of: text, from: peer, session: header.session)
+        }
+        guard var session = offers[header.session] else {
+            // The worker's keys are of an earlier start, or were forgotten.
+            return [.send(announcement, to: header.address)]
+        }
+        let text = try session.open(bytes, header)
+        offers[header.session] = session
+        var reader = TrustReader(text)
+        guard reader.number(UInt8.self) == SealedContent.joining,
+            let credentials = Credentials(&reader)
+        else { throw .malformed }
+        let peer: Peer
+        do throws(Refused) {
+            peer = try check(credentials, session, at: now)
+        } catch {
+            let answer = session.seal(
+                [SealedContent.refused],
+                Array(error.why.utf8),
+                lane: Self.answerLane
+            )
+            offers[header.session] = session
+            return [.send(answer, to: header.address), .refused(header.address, error.why)]
+        }
+        // A connection that came before the present one says nothing any more.
+        if let known = latest[peer.address.incarnation], known > peer.address.connection {
+            throw .replayed
+        }
+        offers[header.session] = nil
+        admit(Member(session: session, peer: peer))
+        return [accept(header.session), .message(reader.takeRest(), from: peer)]
+    }
+
+    /// Answers to credentials, which are sent where messages are received.
+    private static let answerLane: UInt8 = 7
+
+    private mutating func outputs(
+        of text: [UInt8],
+        from peer: Peer,
+        session: UInt64
+    ) throws(SealFault) -> [Output] {
+        var reader = TrustReader(text)
+        switch reader.number(UInt8.self) {
+        case SealedContent.message: return [.message(reader.takeRest(), from: peer)]
+        case SealedContent.joining:
+            // It has not read yet that it is accepted.
+            guard Credentials(&reader) != nil else { throw .malformed }
+            return [accept(session), .message(reader.takeRest(), from: peer)]
+        default: throw .malformed
+        }
+    }
+
+    private mutating func accept(_ number: UInt64) -> Output {
+        guard let peer = members[number]?.peer,
+            let answer = members[number]?.session.seal(
+                [SealedContent.accepted],
+                WorkerCertificate(peer.grant, of: peer.workerKey, by: keys).bytes,
+                lane: Self.answerLane
+            )
+        else { preconditionFailure("only members are accepted") }
+        return .send(answer, to: peer.address)
+    }
+
+    // MARK: - Members
+
+    private struct Refused: Error { let why: String }
+
+    private func check(
+        _ credentials: Credentials,
+        _ session: SealSession,
+        at now: WallTime
+    ) throws(Refused) -> Peer {
+        let isSigned = Ed25519.isValid(
+            credentials.signature,
+            of: Credentials.signed(session.transcript),
+            by: credentials.workerKey
+        )
+        guard isSigned else { throw Refused(why: "the worker has not the key that it names") }
+        let incarnation = Credentials.incarnation(
+            of: credentials.workerKey,
+            nonce: credentials.nonce
+        )
+        guard incarnation == session.address.incarnation else {
+            throw Refused(why: "the worker speaks for another one")
+        }
+        let grant: WorkerGrant
+        switch credentials.proof {
+        case .token(let token):
+            guard token.isValid, keys.hasIssued(under: token.issuer) else {
+                throw Refused(why: "its join token is of another coordinator")
+            }
+            if let end = token.grant.expiresAt, now >= end {
+                let date = DateText.text(end)
+                throw Refused(
+                    why: "its join token has expired (\(date)): make another one with "
+                        + "“operon trust token”"
+                )
+            }
+            grant = token.grant
+        case .certificate(let certificate):
+            guard certificate.isValid, keys.hasIssued(under: certificate.issuer),
+                certificate.workerKey == credentials.workerKey
+            else { throw Refused(why: "its certificate is of another coordinator") }
+            grant = certificate.grant
+        }
+        guard !revoked.contains(grant.id) else {
+            throw Refused(why: "its join token was revoked (\(grant.idText))")
+        }
+        guard !revoked.contains(credentials.workerKey) else {
+            let key = Hex.text(credentials.workerKey)
+            throw Refused(why: "its key was revoked (\(key))")
+        }
+        return Peer(
+            address: session.address,
+            grant: grant,
+            workerKey: credentials.workerKey,
+            predecessor: credentials.predecessorNonce.map { nonce in
+                Credentials.incarnation(of: credentials.workerKey, nonce: nonce)
+            }
+        )
+    }
+
+    /// Tells a worker that was accepted why it cannot stay; `nil`: there is no session with it.
+    package mutating func refusal(_ why: String, of address: WorkerAddress) -> [UInt8]? {
+        guard let number = numbers[address] else { return nil }
+        return members[number]?.session.seal(
+            [SealedContent.refused],
+            Array(why.utf8),
+            lane: Self.answerLane
+        )
+    }
+
+    /// What the worker may do whose session this is.
+    package func grant(of address: WorkerAddress) -> WorkerGrant? {
+        numbers[address].flatMap { members[$0]?.peer.grant }
+    }
+
+    private mutating func admit(_ member: Member) {
+        let address = member.peer.address
+        // An earlier connection of the same worker, or an earlier agreement on this one.
+        if let known = latest[address.incarnation] {
+            forget(WorkerAddress(incarnation: address.incarnation, connection: known))
+        }
+        let number = member.session.number
+        members[number] = member
+        memberOrder.append(number)
+        numbers[address] = number
+        latest[address.incarnation] = address.connection
+        while members.count > Self.sessionsMax, let oldest = memberOrder.popFirst() {
+            if let address = members[oldest]?.peer.address { forget(address) }
+        }
+        if memberOrder.count > 2 * Self.sessionsMax {
+            memberOrder.removeAll { members[$0] == nil }
+        }
+    }
+
+    private mutating func forget(_ address: WorkerAddress) {
+        guard let number = numbers.removeValue(forKey: address) else { return }
+        members[number] = nil
+        if latest[address.incarnation] == address.connection {
+            latest[address.incarnation] = nil
+        }
+    }
+
+    package var sessionCount: Int { members.count }
+    var offerCount: Int { offers.count }
+
+    /// Uses other keys from now on, and gives up the sessions of workers that are revoked. Sessions
+    /// of others go on.
+    ///
+    /// - Returns: The workers whose sessions were given up.
+    package mutating func replace(
+        keys: CoordinatorKeys,
+        revoked: Set<[UInt8]>
+    ) -> [WorkerAddress] {
+        self.keys = keys
+        self.revoked = revoked
+        statement = Statement(
+            reign: statement.reign,
+            epoch: statement.epoch,
+            key: statement.key,
+            by: keys
+        )
+        let lost = members.values.map(\.peer).filter { peer in
+            revoked.contains(peer.grant.id) || revoked.contains(peer.workerKey)
+        }
+        for peer in lost { forget(peer.address) }
+        return lost.map(\.address).sorted {
+            ($0.incarnation.rawValue, $0.connection) < ($1.incarnation.rawValue, $1.connection)
+        }
+    }
+}
