@@ -337,8 +337,10 @@ declare namespace Api {
         needsToken: boolean;
         /** Of the token. */
         name?: string;
-        /** Missing: a login is needed. */
+        /** Whether the browser may change everything. Missing: a login is needed. */
         scope?: "read" | "operate";
+        /** Missing: a login is needed. */
+        role?: "view" | "submit" | "operate" | "administer";
     }
 
     /** A code with which a browser can log in once. */

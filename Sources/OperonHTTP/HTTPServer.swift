@@ -5,7 +5,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import NIOSSL
-import OperonModel
+package import OperonModel
 package import OperonPorts
 import OperonSystem
 
@@ -31,6 +31,7 @@ package final class HTTPServer: Sendable {
         let codec: any GraphCodec
         let health: HTTPHealth
         let client: @Sendable (_ callerName: String) -> any CoordinatorClient
+        let tokens: TokenBook
         let streams: StreamTable
         let sessions = Sessions()
         let plans = GraphPlans()
@@ -38,13 +39,16 @@ package final class HTTPServer: Sendable {
         let connections: Connections
     }
 
-    /// - Parameter client: the coordinator for a caller with this name; the name is empty if no
-    ///   token was needed.
+    /// - Parameters:
+    ///   - wall: the calendar, by which tokens expire.
+    ///   - client: the coordinator for a caller with this name; the name is empty if no token was
+    ///     needed.
     package init(
         _ configuration: HTTPServerConfiguration,
         codec: any GraphCodec,
         health: HTTPHealth,
         logger: Logger,
+        wall: @escaping @Sendable () -> WallTime,
         client: @escaping @Sendable (_ callerName: String) -> any CoordinatorClient
     ) {
         context = Context(
@@ -52,6 +56,7 @@ package final class HTTPServer: Sendable {
             codec: codec,
             health: health,
             client: client,
+            tokens: TokenBook(file: configuration.tokens, now: wall),
             streams: StreamTable(maximum: configuration.limits.streams),
             bodies: BodyBudget(bytesMax: configuration.limits.bodyBytesInAll),
             connections: Connections(configuration.limits)

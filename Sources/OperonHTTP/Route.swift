@@ -22,8 +22,23 @@ package struct Route: Sendable {
         case open
         /// No token needed: a signature in the request shows who sent it.
         case signed
-        case read
+        case view
+        case submit
+        /// `submit` for graphs that the same token has submitted, `operate` for others.
+        case own
         case operate
+        case administer
+
+        /// The least role that a caller needs; `nil`: none.
+        package var role: AccessRole? {
+            switch self {
+            case .open, .signed: nil
+            case .view: .view
+            case .submit, .own: .submit
+            case .operate: .operate
+            case .administer: .administer
+            }
+        }
     }
 
     package let method: String

@@ -210,7 +210,13 @@ struct CoordinatorSession {
             let scraped = await service.refreshMeters()
             return metrics.text(with: scraped.families.map { PrometheusMetrics.Gauges($0) })
         }
-        return HTTPServer(server, codec: GraphFileCodec(), health: health, logger: logger) { name in
+        return HTTPServer(
+            server,
+            codec: GraphFileCodec(),
+            health: health,
+            logger: logger,
+            wall: { SystemClock.wall() }
+        ) { name in
             LocalCoordinator(service: service, caller: name, version: Version.text)
         }
     }

@@ -1,0 +1,47 @@
+/// What a token allows. Each role includes those before it.
+package enum AccessRole: String, Hashable, Comparable, CaseIterable, Sendable, Codable {
+    /// To look.
+    case view
+    /// To submit graphs, and to add to, close and cancel those that the same token has submitted.
+    case submit
+    /// To change everything in the cluster.
+    case operate
+    /// To create and revoke tokens, and to read the audit.
+    case administer
+
+    /// The role with this name in a file of tokens or in an option; `read` is the old name of
+    /// `view`.
+    package init?(name: some StringProtocol) {
+        self.init(rawValue: name == "read" ? "view" : String(name))
+    }
+
+    private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+
+    package static func < (left: AccessRole, right: AccessRole) -> Bool { left.rank < right.rank }
+
+    /// All names, as a sentence lists them.
+    package static let names = allCases.map(\.rawValue).joined(separator: ", ")
+}
+
+/// The sender of a request.
+package struct Caller: Hashable, Sendable {
+    /// Empty for the own user of the coordinator, and if no token was needed.
+    package var name: String
+    package var role: AccessRole
+    /// The queues to which it may submit; `nil`: all.
+    package var queues: [String]?
+    /// SHA-256 of the token that it has shown; `nil`: none.
+    package var digest: [UInt8]?
+
+    package init(
+        name: String,
+        role: AccessRole,
+        queues: [String]? = nil,
+        digest: [UInt8]? = nil
+    ) {
+        self.name = name
+        self.role = role
+        self.queues = queues
+        self.digest = digest
+    }
+}
