@@ -1,4 +1,5 @@
 import HTTPTypes
+import OperonModel
 import OperonPorts
 
 /// Decides who may make which request, and from where.
@@ -47,13 +48,15 @@ struct Access: Sendable {
         let who =
             caller.digest == nil
             ? "Whoever shows no token here has" : "The token of “\(caller.name)” has"
-        return Failure(
+        var failure = Failure(
             ClientError(
                 .forbidden,
                 "This needs the role “\(needed.rawValue)”. \(who) the role "
                     + "“\(caller.role.rawValue)”."
             )
         )
+        failure.caller = caller
+        return failure
     }
 
     private func bearer(_ request: HTTPRequest) -> String? {

@@ -135,7 +135,7 @@ extension HTTPServer {
     /// All routes.
     package static let routes: [Route] =
         graphRoutes + pictureRoutes + operationRoutes + queueRoutes + keyRoutes + triggerRoutes
-        + clusterRoutes
+        + clusterRoutes + tokenRoutes + auditRoutes
         + healthRoutes + pageRoutes
 }
 

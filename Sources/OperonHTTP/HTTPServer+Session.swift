@@ -1,5 +1,5 @@
 import HTTPTypes
-import OperonModel
+package import OperonModel
 import OperonPorts
 
 // Routes of the page: its files, and how a browser logs in.

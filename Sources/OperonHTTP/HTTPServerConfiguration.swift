@@ -18,6 +18,12 @@ package struct HTTPServerConfiguration: Sendable {
     /// the names of this machine itself.
     package var hosts: [String] = []
     package var limits = HTTPLimits()
+    /// `nil`: changes are not recorded.
+    package var audit: AuditLog?
+    /// The tokens as they change; `nil`: they are those above.
+    package var book: TokenBook?
+    /// The file of tokens, which may be read again; `nil`: there is none.
+    package var tokensFile: String?
 
     /// Listens on a socket, which only processes of this user can reach.
     package init(socket path: String, tokens: AccessTokens = AccessTokens()) {

@@ -21,7 +21,7 @@ struct Responder: Sendable {
         var exchange = Exchange()
         defer { context.bodies.give(exchange.taken) }
         let answer: Answer
-        switch await self.answer(request, writer, &exchange) {
+        switch await self.answer(request, writer, channel, &exchange) {
         case .success(let made): answer = made
         case .failure(let failure):
             try await fail(request, writer, channel, failure)
@@ -51,11 +51,14 @@ struct Responder: Sendable {
         var taken = 0
         /// `nil`: unknown.
         var caller: Caller?
+        /// Whether the audit has it as a change.
+        var isAsked = false
     }
 
     @concurrent private func answer(
         _ request: Request,
         _ writer: borrowing ResponseWriter,
+        _ channel: any Channel,
         _ exchange: inout Exchange
     ) async -> Result<Answer, Failure> {
         do {
@@ -78,9 +81,14 @@ struct Responder: Sendable {
                 client: context.client(caller?.name ?? ""),
                 server: context
             )
-            return .success(try await route.answer(call))
+            exchange.isAsked = route.isAudited && route.access != .signed
+            return .success(try await audited(route, call, request.head, channel))
         } catch {
-            return .failure(failure(error))
+            let failure = failure(error)
+            if !exchange.isAsked {
+                await noteRefusal(failure, request.head, exchange.caller, channel)
+            }
+            return .failure(failure)
         }
     }
 
@@ -111,13 +119,13 @@ struct Responder: Sendable {
         return names.merging(["graph": String(graph.id)]) { _, number in number }
     }
 
-    private static var later: HTTPFields {
+    static var later: HTTPFields {
         var fields = HTTPFields()
         fields[.retryAfter] = "5"
         return fields
     }
 
-    private func failure(_ error: any Error) -> Failure {
+    func failure(_ error: any Error) -> Failure {
         if let failure = error as? Failure { return failure }
         if let error = error as? ClientError {
             let fields = error.code == .unavailable ? Self.later : HTTPFields()

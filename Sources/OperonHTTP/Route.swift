@@ -1,7 +1,7 @@
 import FoundationEssentials
 import HTTPTypes
 import NIOCore
-import OperonModel
+package import OperonModel
 import OperonPorts
 
 /// One kind of request: its method and path, who may make it, and the code that answers it.

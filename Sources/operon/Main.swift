@@ -45,7 +45,8 @@ struct Operon: AsyncParsableCommand {
                 subcommands: [
                     Coordinator.self, Up.self, Top.self, Queue.self, Key.self, Trigger.self,
                     Workers.self,
-                    Drain.self, Events.self, Page.self, Store.self, Backup.self,
+                    Drain.self, Events.self, Page.self, Store.self, Backup.self, Token.self,
+                    Audit.self,
                 ]
             ),
         ]

@@ -35,6 +35,7 @@ struct CoordinatorSession {
     private let server: HTTPServerConfiguration
     private let path: String
     private let retention: Retention
+    private let auditTime: Duration?
     private let watchesMachine: Bool
     /// Whether the commands of this user find the coordinator by themselves.
     private let isAtOwnSocket: Bool
@@ -48,6 +49,7 @@ struct CoordinatorSession {
         server = try arguments.server(environment: environment)
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
+        auditTime = arguments.auditTime
         watchesMachine = arguments.watchMachine
         isAtOwnSocket = arguments.listen == nil
         (logger, say) = arguments.log.make("operon")
@@ -147,7 +149,14 @@ struct CoordinatorSession {
         }
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let pulse = CoordinatorPulse()
-        let http = makeServer(of: host.service, pulse)
+        let http: HTTPServer
+        do {
+            // Only the coordinator that holds the store may open what is beside it.
+            http = try makeServer(of: host.service, pulse)
+        } catch {
+            await host.close()
+            throw error
+        }
         let manager = ServiceManager(socket: environment["NOTIFY_SOCKET"])
         let watchdog = CoordinatorHost.Activity { [environment] _ in
             try await ServiceWatchdog(environment: environment)?.run { pulse.stagnation }
@@ -185,7 +194,7 @@ struct CoordinatorSession {
             try await host.runAndClose(
                 beside: [
                     .pruning(within: retention), .checking(pulse), .triggers, watchdog, server,
-                    end,
+                    end, await reloading(http),
                 ]
             )
         } catch let error as StoreError {
@@ -199,7 +208,8 @@ struct CoordinatorSession {
     private func makeServer(
         of service: CoordinatorService,
         _ pulse: CoordinatorPulse
-    ) -> HTTPServer {
+    ) throws(Failure) -> HTTPServer {
+        let configuration = try makeServerConfiguration()
         let health = HTTPHealth {
             let trouble = pulse.stagnation
             return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
@@ -211,13 +221,57 @@ struct CoordinatorSession {
             return metrics.text(with: scraped.families.map { PrometheusMetrics.Gauges($0) })
         }
         return HTTPServer(
-            server,
+            configuration,
             codec: GraphFileCodec(),
             health: health,
             logger: logger,
             wall: { SystemClock.wall() }
         ) { name in
             LocalCoordinator(service: service, caller: name, version: Version.text)
+        }
+    }
+
+    /// With the audit and the created tokens, which are files beside the store.
+    private func makeServerConfiguration() throws(Failure) -> HTTPServerConfiguration {
+        var configuration = server
+        do throws(HTTPServerError) {
+            configuration.book = try TokenBook(
+                file: server.tokens,
+                filePath: server.tokensFile,
+                createdPath: path + ".tokens",
+                now: { SystemClock.wall() }
+            )
+        } catch {
+            throw Failure(ExitStatus.usage, error.message)
+        }
+        do throws(AuditError) {
+            let audit = try AuditLog(
+                folder: path + ".audit",
+                keep: auditTime,
+                version: Version.text,
+                wall: { SystemClock.wall() }
+            )
+            for remark in audit.remarks { logger.warning("\(remark)") }
+            configuration.audit = audit
+        } catch {
+            throw Failure(ExitStatus.usage, "\(error).")
+        }
+        return configuration
+    }
+
+    /// Reads the tokens and the certificate again after SIGHUP, and when they have changed. Without
+    /// such files, SIGHUP ends the program as usual.
+    private func reloading(_ http: HTTPServer) async -> CoordinatorHost.Activity {
+        guard http.canReload else { return CoordinatorHost.Activity { _ in } }
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        return CoordinatorHost.Activity { [say] _ in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for await _ in signals { for line in await http.reload() { say(line) } }
+                }
+                group.addTask { try await http.reloadChangedFiles(say) }
+                try await group.waitForAll()
+            }
         }
     }
 
