@@ -100,6 +100,17 @@ package final class TokenBook: Sendable {
         caller.digest.map { verdict($0) } ?? .valid(caller)
     }
 
+    /// The queues to which the token of this name may submit, also if it has expired or was
+    /// revoked; `nil`: to all, or there is no such token.
+    package func queues(of name: String) -> [String]? {
+        state.withLockedValue { state in
+            if let entry = state.file.entries.first(where: { $0.name == name }) {
+                return entry.queues
+            }
+            return state.created.entries.last { $0.token.name == name }?.token.queues
+        }
+    }
+
     /// Returns when the token of a caller is no longer valid, or when the task is cancelled.
     func untilInvalid(_ caller: Caller) async {
         guard let digest = caller.digest else {

@@ -116,6 +116,47 @@ import Testing
         }
     }
 
+    @Test func `what runs adds nothing to queues that its token may not submit to`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let made = try await up.operon(
+                "token",
+                "create",
+                "ci",
+                "--role",
+                "submit",
+                "--queues",
+                "small"
+            )
+            _ = try workspace.write("ci.token", made.output)
+            #expect(chmod(workspace.path("ci.token"), 0o600) == 0)
+            let operon = try Program.executable("operon")
+            for queue in ["small", "large"] {
+                _ = try workspace.write(
+                    "\(queue).jsonl",
+                    #"{"name":"more","queue":"\#(queue)","run":"true"}"# + "\n"
+                )
+                let file = try workspace.write(
+                    "\(queue).yaml",
+                    """
+                    operations:
+                      a: { queue: small, run: "'\(operon)' add \(queue).jsonl 2> said" }
+                    """
+                )
+                let ended = try await up.operon(
+                    "submit",
+                    file,
+                    "--wait",
+                    "--token-file",
+                    workspace.path("ci.token")
+                )
+                #expect(ended.end == .exit(queue == "small" ? 0 : 1), "\(queue): \(ended.errors)")
+            }
+            let said = try workspace.read("said")
+            #expect(said.contains("the token of “ci” may not submit to “large”"), "\(said)")
+        }
+    }
+
     @Test func `a signal lets it read the tokens again, and so does time`() async throws {
         try await Workspace.run { workspace in
             func write(_ text: String) throws {

@@ -23,6 +23,9 @@ package final class CoordinatorHost: Sendable {
         /// How long `stop` waits for operations in this process that were asked to stop because the
         /// drain time was over; `nil`: until they end. Processes are killed, so they always end.
         package var overtime: Duration?
+        /// The queues to which a client may submit, by its name, which is stored with its graphs;
+        /// `nil`: to all. What runs in such a graph can add no operations in others.
+        package var queuesOfSubmitter: @Sendable (String) -> [String]? = { _ in nil }
         /// Called at each step of the order of effects, for tests of crashes.
         package var passed: @Sendable (CrashPoint) -> Void = { _ in }
         package var growthObserver: CoordinatorService.GrowthObserver = { _, _ in }
@@ -116,6 +119,7 @@ package final class CoordinatorHost: Sendable {
             meters: configuration.meters,
             spans: configuration.spans,
             time: configuration.time,
+            queuesOfSubmitter: configuration.queuesOfSubmitter,
             passed: configuration.passed,
             growthObserver: configuration.growthObserver,
             observer: configuration.observer

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import NIOConcurrencyHelpers
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -41,6 +42,8 @@ struct CoordinatorSession {
     private let isAtOwnSocket: Bool
     private let say: @Sendable (String) -> Void
     private let logger: Logger
+    /// The tokens, once the store is held.
+    private let book = NIOLockedValueBox<TokenBook?>(nil)
     private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
 
     /// - Throws: `Failure` for arguments that cannot be used.
@@ -125,6 +128,9 @@ struct CoordinatorSession {
         configuration.spans = spans
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
+        configuration.queuesOfSubmitter = { [book] name in
+            book.withLockedValue { $0 }?.queues(of: name)
+        }
         configuration.triggers = TriggerSupport(
             codec: GraphFileCodec(),
             zones: TimeZoneDirectory(path: environment["TZDIR"] ?? TimeZoneDirectory.defaultPath),
@@ -244,6 +250,7 @@ struct CoordinatorSession {
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
+        book.withLockedValue { $0 = configuration.book }
         do throws(AuditError) {
             let audit = try AuditLog(
                 folder: path + ".audit",
