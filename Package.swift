@@ -196,7 +196,6 @@ let package = Package(
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .cluster("HTTPTypes", "swift-http-types"),
                 .cluster("HummingbirdCore", "hummingbird"),
-                .cluster("HummingbirdTLS", "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),

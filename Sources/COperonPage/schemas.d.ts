@@ -337,14 +337,110 @@ declare namespace Api {
         needsToken: boolean;
         /** Of the token. */
         name?: string;
-        /** Missing: a login is needed. */
+        /** Whether the browser may change everything. Missing: a login is needed. */
         scope?: "read" | "operate";
+        /** Missing: a login is needed. */
+        role?: "view" | "submit" | "operate" | "administer";
     }
 
     /** A code with which a browser can log in once. */
     interface SessionCode {
         code: string;
         expiresInSeconds: number;
+    }
+
+    /** What is known of a token. */
+    interface Token {
+        name: string;
+        role: "view" | "submit" | "operate" | "administer";
+        status: "valid" | "expired" | "revoked";
+        /** A line of the file of tokens, or a command. */
+        source: "file" | "created";
+        /** The queues to which it may submit; missing: all. */
+        queues?: string[];
+        /** A moment as RFC 3339 in UTC. */
+        expiresAt?: string;
+        /** A moment as RFC 3339 in UTC. */
+        createdAt?: string;
+        createdBy?: string;
+        /** A moment as RFC 3339 in UTC. */
+        revokedAt?: string;
+        /** What its holder shows. Only in the answer that creates it. */
+        token?: string;
+    }
+
+    /** All tokens. */
+    interface Tokens {
+        tokens: Token[];
+    }
+
+    /** A token that is to be created. */
+    interface TokenRequest {
+        name: string;
+        role: "view" | "submit" | "operate" | "administer";
+        /** The only queues to which it may submit. For the role submit. */
+        queues?: string[];
+        /** How long it is valid; missing: until it is revoked. */
+        expiresInSeconds?: number;
+    }
+
+    /** One entry of the audit. */
+    interface AuditEntry {
+        /** From 1, without gaps. */
+        number: number;
+        /** A moment as RFC 3339 in UTC. */
+        at: string;
+        /** `asked` comes before a change, `done` tells its result. */
+        kind:
+            | "started"
+            | "asked"
+            | "done"
+            | "refused"
+            | "refusals"
+            | "reloaded"
+            | "dropped"
+            | "torn";
+        /** The name of the token, “own user” or “any user”; missing: unknown. */
+        by?: string;
+        /** The number of the user at the other end of the socket. */
+        user?: number;
+        /** The network address of the client, or `socket`. */
+        from?: string;
+        method?: string;
+        /** Without parameters. */
+        path?: string;
+        status?: number;
+        /** What was made or changed, such as `graph 7`. */
+        target?: string;
+        /** A sentence, such as why a request was refused. */
+        detail?: string;
+        /** The number of the `asked` to which this is the result. */
+        of?: number;
+        /** Refusals without an entry, or bytes that were removed. */
+        count?: number;
+        /** The last entry that was removed. */
+        through?: number;
+        /** The hash of the last entry that was removed. */
+        hash?: string;
+    }
+
+    /** A part of the audit, the oldest entry first. */
+    interface AuditPage {
+        entries: AuditEntry[];
+        /** What to give as `before` for earlier entries; missing: there are none. */
+        next?: number;
+    }
+
+    /** Whether the chain of the audit holds. */
+    interface AuditCheck {
+        /** The first entry that is kept; 0: there is none. */
+        first: number;
+        /** The last entry. */
+        last: number;
+        /** The hash of the last entry. */
+        hash: string;
+        /** Where the chain is broken, as sentences. */
+        problems: string[];
     }
 
     /** An operation that runs. */

@@ -1,13 +1,15 @@
 import HTTPTypes
+import OperonModel
 import OperonPorts
 
 /// Decides who may make which request, and from where.
 struct Access: Sendable {
     let configuration: HTTPServerConfiguration
+    let tokens: TokenBook
     let sessions: Sessions
 
-    /// Refuses requests that a browser makes for a page of another site. Without tokens it also
-    /// refuses requests to a host name other than those of this machine (DNS rebinding).
+    /// Refuses requests that a browser makes for a page of another site. Where no token is needed,
+    /// it also refuses requests to a host name other than those of this machine (DNS rebinding).
     /// - Returns: the caller; `nil` if the caller is unknown and the route does not need one.
     func caller(
         _ request: HTTPRequest,
@@ -15,27 +17,46 @@ struct Access: Sendable {
     ) throws(Failure) -> Caller? {
         let isWrite = ![.get, .head, .options].contains(request.method)
         if isWrite { try checkOrigin(request) }
-        guard !configuration.tokens.isEmpty else {
-            try checkHost(request)
-            return Caller(name: "", scope: .operate)
+        if !configuration.needsToken { try checkHost(request) }
+        let caller: Caller
+        switch try verdict(request, isWrite: isWrite) {
+        case .valid(let found)?: caller = found
+        case nil where !configuration.needsToken:
+            caller = Caller(name: "", role: configuration.roleWithoutToken)
+        case let verdict:
+            guard access.role != nil else { return nil }
+            throw unauthorized(verdict)
         }
-        let caller =
-            request.headerFields[.authorization] != nil
-            ? bearer(request).flatMap { configuration.tokens.caller(showing: $0) }
-            : try session(request, isWrite: isWrite)
-        guard let caller else {
-            if access == .open || access == .signed { return nil }
-            throw unauthorized(hasToken: request.headerFields[.authorization] != nil)
+        guard let needed = access.role, caller.role < needed else { return caller }
+        throw Self.forbidden(caller, needed)
+    }
+
+    /// What the request shows to say who sent it; `nil`: nothing.
+    private func verdict(
+        _ request: HTTPRequest,
+        isWrite: Bool
+    ) throws(Failure) -> TokenBook.Verdict? {
+        // Where nobody needs a token and there is none, what somebody shows means nothing.
+        guard configuration.needsToken || !tokens.isEmpty else { return nil }
+        guard request.headerFields[.authorization] != nil else {
+            return configuration.needsToken ? try session(request, isWrite: isWrite) : nil
         }
-        guard access != .operate || caller.scope == .operate else {
-            throw Failure(
-                ClientError(
-                    .forbidden,
-                    "The token of “\(caller.name)” is read-only: use one that allows changes."
-                )
+        return bearer(request).map { tokens.verdict(showing: $0) } ?? .unknown
+    }
+
+    static func forbidden(_ caller: Caller, _ needed: AccessRole) -> Failure {
+        let who =
+            caller.digest == nil
+            ? "Whoever shows no token here has" : "The token of “\(caller.name)” has"
+        var failure = Failure(
+            ClientError(
+                .forbidden,
+                "This needs the role “\(needed.rawValue)”. \(who) the role "
+                    + "“\(caller.role.rawValue)”."
             )
-        }
-        return caller
+        )
+        failure.caller = caller
+        return failure
     }
 
     private func bearer(_ request: HTTPRequest) -> String? {
@@ -50,26 +71,33 @@ struct Access: Sendable {
 
     /// The caller whose browser is logged in. Pages of other sites, and of other ports of this
     /// machine, to which a browser may send the cookie as well, are refused.
-    private func session(_ request: HTTPRequest, isWrite: Bool) throws(Failure) -> Caller? {
+    private func session(
+        _ request: HTTPRequest,
+        isWrite: Bool
+    ) throws(Failure) -> TokenBook.Verdict? {
         guard let secret = SessionCookie.secret(in: request),
             let caller = sessions.caller(showing: secret)
         else { return nil }
+        let verdict = tokens.verdict(caller)
+        guard verdict.caller != nil else {
+            sessions.end(secret)
+            return verdict
+        }
         try checkOrigin(request)
         // A form cannot send it, and a script of another origin only after a preflight request.
         guard !isWrite || request.headerFields[.operonPage] != nil else {
             let message = "A request with the cookie of a session needs the header Operon-Page."
             throw Failure(ClientError(.forbidden, message), closes: true)
         }
-        return caller
+        return verdict
     }
 
-    private func unauthorized(hasToken: Bool) -> Failure {
+    private func unauthorized(_ verdict: TokenBook.Verdict?) -> Failure {
         var headers = HTTPFields()
         headers[.wwwAuthenticate] = "Bearer realm=\"operon\""
         let message =
-            hasToken
-            ? "The coordinator does not know this token."
-            : "This coordinator requires a token: “Authorization: Bearer TOKEN”."
+            verdict?.refusal
+            ?? "This coordinator requires a token: “Authorization: Bearer TOKEN”."
         return Failure(ClientError(.unauthorized, message), headers: headers, closes: true)
     }
 
@@ -94,7 +122,7 @@ struct Access: Sendable {
             guard let scheme = origin.firstRange(of: "://") else { throw problem }
             let authority = String(origin[scheme.upperBound...])
             let isSame = authority.lowercased() == request.authority?.lowercased()
-            guard isSame, isOurs(host: Self.host(of: authority)) || !configuration.tokens.isEmpty
+            guard isSame, isOurs(host: Self.host(of: authority)) || configuration.needsToken
             else { throw problem }
         }
         if let site = HTTPField.Name("Sec-Fetch-Site"), let value = fields[site],

@@ -1,54 +1,72 @@
-import OperonModel
+package import OperonModel
 import OperonSystem
 
-/// The tokens that give access to the API.
+/// The tokens of a file.
 ///
 /// A token is a long random text that its holder sends with each request. The coordinator knows
 /// only its SHA-256, and records the token's name with each action.
 package struct AccessTokens: Sendable {
-    private var entries: [Entry] = []
+    private(set) var entries: [Entry] = []
 
-    private struct Entry: Sendable {
-        let name: String
-        let scope: AccessScope
+    /// One token: its name, what it allows, and until when.
+    struct Entry: Hashable, Sendable {
+        var name: String
+        var role: AccessRole
         /// SHA-256 of the token.
-        let digest: [UInt8]
+        var digest: [UInt8]
+        /// The queues to which it may submit; `nil`: all.
+        var queues: [String]?
+        /// `nil`: it does not expire.
+        var expires: WallTime?
+
+        var caller: Caller { Caller(name: name, role: role, queues: queues, digest: digest) }
     }
 
     /// The least bytes of a token: half of what `openssl rand -hex 16` writes.
     package static let tokenBytesMin = 16
     /// The most bytes of a file of tokens.
-    private static let fileBytesMax = 1 << 20
+    static let fileBytesMax = 1 << 20
+    /// The most queues that a token names.
+    package static let queuesMax = 100
 
     /// No tokens: everyone who can reach the address may do everything.
     package init() {}
 
     package var isEmpty: Bool { entries.isEmpty }
 
+    package var count: Int { entries.count }
+
     /// Adds a token in the form in which its holder sends it.
-    package mutating func add(_ name: String, token: String, scope: AccessScope = .operate) {
-        entries.append(Entry(name: name, scope: scope, digest: Self.digest(token)))
+    package mutating func add(
+        _ name: String,
+        token: String,
+        role: AccessRole = .operate,
+        queues: [String]? = nil,
+        expires: WallTime? = nil
+    ) {
+        entries.append(
+            Entry(
+                name: name,
+                role: role,
+                digest: Self.digest(token),
+                queues: queues,
+                expires: expires
+            )
+        )
     }
 
-    /// The holder of a token. Every token is compared, and every byte of it, so that the time
+    /// The token with this hash. Every token is compared, and every byte of it, so that the time
     /// reveals nothing.
-    package func caller(showing token: String) -> Caller? {
-        let digest = Self.digest(token)
-        var found: Caller?
-        for entry in entries {
-            if SHA256.isEqual(digest, entry.digest) {
-                found = Caller(name: entry.name, scope: entry.scope)
-            }
-        }
+    func entry(_ digest: [UInt8]) -> Entry? {
+        var found: Entry?
+        for entry in entries where SHA256.isEqual(digest, entry.digest) { found = entry }
         return found
     }
 
-    private static func digest(_ token: String) -> [UInt8] {
-        SHA256.hash(of: Array(token.utf8))
-    }
+    static func digest(_ token: String) -> [UInt8] { SHA256.hash(of: Array(token.utf8)) }
 
-    /// Reads a file of lines `NAME:TOKEN` or `NAME:sha256:HEX`, each optionally followed by ` read`
-    /// or ` operate`. Empty lines and lines that begin with `#` are ignored.
+    /// Reads a file of lines `NAME:TOKEN` or `NAME:sha256:HEX`, each optionally followed by a role,
+    /// ` queues=NAME,…` and ` expires=TIME`. Empty lines and lines that begin with `#` are ignored.
     /// - Throws: an error if others can read the file, or the number of a line that is not valid.
     ///   No error contains a token.
     package init(file path: String) throws(HTTPServerError) {
@@ -65,14 +83,15 @@ package struct AccessTokens: Sendable {
     }
 
     init(text: String, path: String) throws(HTTPServerError) {
+        var names: Set<String> = []
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
             let line = String(line).trimmingSpaces
             if line.isEmpty || line.hasPrefix("#") { continue }
-            do throws(LineProblem) {
-                let entry = try Self.entry(line)
-                guard !entries.contains(where: { $0.name == entry.name }) else {
-                    throw LineProblem(text: "the name “\(entry.name)” is there twice")
+            do throws(TokenLine.Problem) {
+                let entry = try TokenLine(line).entry()
+                guard names.insert(entry.name).inserted else {
+                    throw TokenLine.Problem("the name “\(entry.name)” is there twice")
                 }
                 entries.append(entry)
             } catch {
@@ -87,66 +106,136 @@ package struct AccessTokens: Sendable {
             )
         }
     }
+}
 
-    private struct LineProblem: Error { let text: String }
+/// A line of a file of tokens: the name and the secret, then a role and options.
+struct TokenLine {
+    struct Problem: Error {
+        let text: String
 
-    private static func entry(_ line: String) throws(LineProblem) -> Entry {
+        init(_ text: String) { self.text = text }
+    }
+
+    let name: String
+    private let secret: Substring
+    private(set) var role: AccessRole?
+    private(set) var options: [String: String] = [:]
+
+    init(_ line: String) throws(Problem) {
         let words = line.split(whereSeparator: \.isWhitespace)
-        guard words.count <= 2, let colon = words[0].firstIndex(of: ":") else {
-            throw LineProblem(text: "it should be NAME:TOKEN, or NAME:TOKEN read")
+        guard let first = words.first, let colon = first.firstIndex(of: ":") else {
+            throw Problem("it should be NAME:TOKEN, or NAME:TOKEN ROLE")
         }
-        var scope = AccessScope.operate
-        if words.count == 2 {
-            guard let named = AccessScope(rawValue: String(words[1])) else {
-                throw LineProblem(text: "“\(words[1])” is neither read nor operate")
+        name = String(first[..<colon])
+        secret = first[first.index(after: colon)...]
+        guard Self.isName(name) else { throw Problem(Self.nameRule) }
+        for word in words.dropFirst() {
+            if let equals = word.firstIndex(of: "=") {
+                let option = String(word[..<equals])
+                let value = String(word[word.index(after: equals)...])
+                guard options.updateValue(value, forKey: option) == nil else {
+                    throw Problem("\(option)= is there twice")
+                }
+            } else {
+                guard role == nil else {
+                    throw Problem("“\(word)” is too much: it should be NAME:TOKEN ROLE")
+                }
+                guard let named = AccessRole(name: word) else {
+                    throw Problem("“\(word)” is no role: \(AccessRole.names) or read")
+                }
+                role = named
             }
-            scope = named
         }
-        let name = String(words[0][..<colon])
+    }
+
+    static let nameRule = "a name has 1 to 64 letters, digits, or any of ._@-"
+
+    static func isName(_ name: String) -> Bool {
         let isName = name.utf8.allSatisfy { byte in
             byte.isASCIILetterOrDigit || "._@-".utf8.contains(byte)
         }
-        guard (1...64).contains(name.utf8.count), isName else {
-            throw LineProblem(text: "a name has 1 to 64 letters, digits, or any of ._@-")
+        return isName && (1...64).contains(name.utf8.count)
+    }
+
+    /// The token that the line describes.
+    ///
+    /// - Parameter more: Further options that this file may have.
+    func entry(_ more: Set<String> = []) throws(Problem) -> AccessTokens.Entry {
+        let known = more.union(["queues", "expires"])
+        // The first by name, so that the message is always the same.
+        if let other = options.keys.filter({ !known.contains($0) }).min() {
+            throw Problem("“\(other)=” is no option: queues= and expires= are")
         }
-        let secret = words[0][words[0].index(after: colon)...]
-        if secret.hasPrefix("sha256:") {
-            guard let digest = HexText.digest(secret.dropFirst("sha256:".count)) else {
-                throw LineProblem(text: "a SHA-256 has 64 hexadecimal digits")
-            }
-            return Entry(name: name, scope: scope, digest: digest)
+        let role = role ?? .operate
+        return AccessTokens.Entry(
+            name: name,
+            role: role,
+            digest: try digest(),
+            queues: try queues(role),
+            expires: try time("expires")
+        )
+    }
+
+    func time(_ option: String) throws(Problem) -> WallTime? {
+        guard let text = options[option] else { return nil }
+        guard let time = DateText.moment(text) else {
+            throw Problem("\(option)= is \(DateText.hint)")
         }
-        guard secret.utf8.count >= tokenBytesMin,
-            secret.utf8.allSatisfy({ (33...126).contains($0) })
-        else {
-            throw LineProblem(
-                text: "a token has at least \(tokenBytesMin) ASCII characters and no space"
+        return time
+    }
+
+    private func queues(_ role: AccessRole) throws(Problem) -> [String]? {
+        guard let text = options["queues"] else { return nil }
+        guard role == .submit else {
+            throw Problem(
+                "queues= is only for the role submit: \(role.rawValue) is not bound to any"
             )
         }
-        return Entry(name: name, scope: scope, digest: Self.digest(String(secret)))
+        var queues: [String] = []
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let name = PercentText.decode(part), !name.isEmpty else {
+                throw Problem("queues= has names of queues, percent-encoded, with commas between")
+            }
+            queues.append(name)
+        }
+        guard queues.count <= AccessTokens.queuesMax else {
+            throw Problem("queues= has at most \(AccessTokens.queuesMax) names")
+        }
+        return queues
+    }
+
+    private func digest() throws(Problem) -> [UInt8] {
+        if secret.hasPrefix("sha256:") {
+            guard let digest = HexText.digest(secret.dropFirst("sha256:".count)) else {
+                throw Problem("a SHA-256 has 64 hexadecimal digits")
+            }
+            return digest
+        }
+        guard secret.utf8.count >= AccessTokens.tokenBytesMin,
+            secret.utf8.allSatisfy({ (33...126).contains($0) })
+        else {
+            throw Problem(
+                "a token has at least \(AccessTokens.tokenBytesMin) ASCII characters and no space"
+            )
+        }
+        return AccessTokens.digest(String(secret))
     }
 }
 
-/// What a token allows.
-package enum AccessScope: String, Hashable, Sendable {
-    /// Only to look.
-    case read
-    /// To look, and everything else.
-    case operate
-}
-
-/// The sender of a request.
-package struct Caller: Hashable, Sendable {
-    /// Empty if no token was needed.
-    package var name: String
-    package var scope: AccessScope
-}
-
-private enum HexText {
+enum HexText {
     /// Thirty-two bytes from sixty-four digits.
     static func digest(_ text: Substring) -> [UInt8]? {
         let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
         guard digits.count == 64, text.utf8.count == 64 else { return nil }
         return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+
+    /// Two lower-case digits for each byte.
+    static func text(_ bytes: some Sequence<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(
+            decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
+            as: UTF8.self
+        )
     }
 }

@@ -335,20 +335,31 @@ enum PeerUser {
 
     /// Whether the client is this user or root.
     static func isWelcome(at channel: any Channel) -> Bool {
-        guard let provider = channel as? any SocketOptionProvider else { return false }
-        let asked: EventLoopFuture<Credentials> = provider.unsafeGetSocketOption(
+        // Already completed, because this runs on the channel's own event loop.
+        let found = NIOLockedValueBox<UInt32?>(nil)
+        credentials(at: channel)?
+            .whenSuccess { peer in found.withLockedValue { $0 = peer.user } }
+        guard let user = found.withLockedValue({ $0 }) else { return false }
+        return isWelcome(user)
+    }
+
+    /// The number of the user; `nil`: it cannot be found out any more.
+    static func number(at channel: any Channel) async -> UInt32? {
+        try? await credentials(at: channel)?.get().user
+    }
+
+    private static func credentials(at channel: any Channel) -> EventLoopFuture<Credentials>? {
+        guard let provider = channel as? any SocketOptionProvider else { return nil }
+        return provider.unsafeGetSocketOption(
             level: .socket,
             name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
         )
-        // Already completed, because this runs on the channel's own event loop.
-        let found = NIOLockedValueBox<UInt32?>(nil)
-        asked.whenSuccess { peer in found.withLockedValue { $0 = peer.user } }
-        guard let user = found.withLockedValue({ $0 }) else { return false }
-        return isWelcome(user)
     }
     #else
     /// On this system only the mode of the file and of its directory decide who can connect.
     static func isWelcome(at channel: any Channel) -> Bool { true }
+
+    static func number(at channel: any Channel) async -> UInt32? { nil }
     #endif
 
     static func isWelcome(_ user: UInt32) -> Bool { user == geteuid() || user == 0 }

@@ -8,10 +8,10 @@ import OperonPorts
 
 extension HTTPServer {
     static let queueRoutes: [Route] = [
-        Route("GET", "/v1/queues", .read) { call in
+        Route("GET", "/v1/queues", .view) { call in
             .json(QueuesBody(queues: try await call.client.queues()))
         },
-        Route("GET", "/v1/queues/{queue}", .read, query: ["wait"]) { call in
+        Route("GET", "/v1/queues/{queue}", .view, query: ["wait"]) { call in
             guard let seconds = try call.seconds("wait") else {
                 return .json(try await call.client.queue(call.queue))
             }
@@ -22,7 +22,7 @@ extension HTTPServer {
         Route(
             "GET",
             "/v1/queues/{queue}/operations",
-            .read,
+            .view,
             query: ["state", "outcome", "after", "limit"]
         ) { call in
             var query = QueueOperationQuery()
@@ -54,10 +54,10 @@ extension HTTPServer {
     ]
 
     static let keyRoutes: [Route] = [
-        Route("GET", "/v1/keys", .read) { call in
+        Route("GET", "/v1/keys", .view) { call in
             .json(KeysBody(keys: try await call.client.keys()))
         },
-        Route("GET", "/v1/keys/{key}", .read) { call in
+        Route("GET", "/v1/keys/{key}", .view) { call in
             .json(try await call.client.key(call.key))
         },
         Route("PUT", "/v1/keys/{key}", .operate, body: .json(isRequired: true)) { call in
@@ -70,14 +70,14 @@ extension HTTPServer {
     ]
 
     static let clusterRoutes: [Route] = [
-        Route("GET", "/v1/workers", .read) { call in
+        Route("GET", "/v1/workers", .view) { call in
             .json(WorkersBody(workers: try await call.client.workers()))
         },
         Route("POST", "/v1/workers/{worker}/drain", .operate) { call in
             .json(try await call.client.drain(worker: call.names["worker"] ?? ""))
         },
-        Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
-        Route("GET", "/v1/progress", .read) { call in
+        Route("GET", "/v1/status", .view) { call in .json(try await call.client.status()) },
+        Route("GET", "/v1/progress", .view) { call in
             let updates = try await call.client.statusUpdates()
             return .stream { writer in
                 for try await status in updates { try await writer.send("status", status) }
@@ -88,7 +88,7 @@ extension HTTPServer {
         Route("POST", "/v1/backup", .operate) { call in
             .file(try await call.client.backup(), type: "application/vnd.sqlite3")
         },
-        Route("GET", "/v1/events", .read, query: ["after", "graph", "kind", "outcome"]) { call in
+        Route("GET", "/v1/events", .view, query: ["after", "graph", "kind", "outcome"]) { call in
             // Same form as everywhere in JSON: without a sign, in 63 bits.
             var after = try call.number("after", Int64.self).map { UInt64($0) }
             // The field that a browser sends when it reconnects is newer than the URL.
@@ -112,7 +112,7 @@ extension HTTPServer {
                 for try await batch in batches { try await writer.send(batch) }
             }
         },
-        Route("GET", "/v1/openapi.json", .read) { _ in
+        Route("GET", "/v1/openapi.json", .view) { _ in
             .bytes(openAPIDocument, type: "application/json")
         },
     ]
@@ -124,7 +124,7 @@ extension HTTPServer {
         Route("GET", "/readyz", .open) { call in
             .health(await call.server.health.readyz(), call)
         },
-        Route("GET", "/metrics", .read) { call in
+        Route("GET", "/metrics", .view) { call in
             .bytes(
                 ByteBuffer(string: await call.server.health.metrics()),
                 type: "text/plain; version=0.0.4; charset=utf-8"
@@ -135,7 +135,7 @@ extension HTTPServer {
     /// All routes.
     package static let routes: [Route] =
         graphRoutes + pictureRoutes + operationRoutes + queueRoutes + keyRoutes + triggerRoutes
-        + clusterRoutes
+        + clusterRoutes + tokenRoutes + auditRoutes
         + healthRoutes + pageRoutes
 }
 

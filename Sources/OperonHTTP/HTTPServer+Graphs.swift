@@ -10,7 +10,7 @@ extension HTTPServer {
     private static let logParameters = ["follow", "tail", "since", "attempt"]
 
     static let graphRoutes: [Route] = [
-        Route("GET", "/v1/graphs", .read, query: ["status", "name", "after", "limit"]) { call in
+        Route("GET", "/v1/graphs", .view, query: ["status", "name", "after", "limit"]) { call in
             var query = GraphQuery()
             if let text = call.query["status"] {
                 guard let status = GraphStatus(rawValue: text) else {
@@ -27,7 +27,7 @@ extension HTTPServer {
         Route(
             "POST",
             "/v1/graphs",
-            .operate,
+            .submit,
             body: .graph,
             query: ["open", "name", "parameters"]
         ) { call in
@@ -35,22 +35,22 @@ extension HTTPServer {
             submission.isOpen = try call.flag("open")
             return .json(try await call.client.submit(submission), created: true)
         },
-        Route("GET", "/v1/graphs/{graph}", .read) { call in
+        Route("GET", "/v1/graphs/{graph}", .view) { call in
             .json(try await call.client.graph(call.graph))
         },
-        Route("GET", "/v1/graphs/{graph}/progress", .read) { call in
+        Route("GET", "/v1/graphs/{graph}/progress", .view) { call in
             let updates = try await call.client.progress(of: call.graph)
             return .stream { writer in
                 for try await progress in updates { try await writer.send("progress", progress) }
             }
         },
-        Route("GET", "/v1/graphs/{graph}/log", .read, query: logParameters) { call in
+        Route("GET", "/v1/graphs/{graph}/log", .view, query: logParameters) { call in
             try await call.logStream(of: .graph(call.graph), try call.logQuery)
         },
         Route(
             "POST",
             "/v1/graphs/{graph}/resubmit",
-            .operate,
+            .submit,
             body: .graph,
             query: ["again", "dryRun", "name", "parameters"]
         ) { call in
@@ -70,10 +70,10 @@ extension HTTPServer {
             let view = try await call.client.rerun(graph: call.graph, request)
             return .json(view, created: !request.isDryRun)
         },
-        Route("POST", "/v1/graphs/{graph}/close", .operate) { call in
+        Route("POST", "/v1/graphs/{graph}/close", .own) { call in
             .json(try await call.client.close(graph: call.graph))
         },
-        Route("POST", "/v1/graphs/{graph}/cancel", .operate, body: .options) { call in
+        Route("POST", "/v1/graphs/{graph}/cancel", .own, body: .options) { call in
             .json(try await call.cancel(.graph(call.graph)))
         },
         Route("POST", "/v1/graphs/{graph}/suspend", .operate, body: .options) { call in
@@ -89,7 +89,7 @@ extension HTTPServer {
         Route(
             "GET",
             "/v1/graphs/{graph}/operations",
-            .read,
+            .view,
             query: ["state", "outcome", "queue", "after", "limit"]
         ) { call in
             var query = OperationQuery()
@@ -103,7 +103,7 @@ extension HTTPServer {
         Route(
             "POST",
             "/v1/graphs/{graph}/operations",
-            .operate,
+            .own,
             body: .graph,
             query: ["parameters"]
         ) { call in
@@ -115,25 +115,25 @@ extension HTTPServer {
     private static let operationPath = "/v1/graphs/{graph}/operations/{operation}"
 
     static let operationRoutes: [Route] = [
-        Route("GET", operationPath, .read) { call in
+        Route("GET", operationPath, .view) { call in
             .json(try await call.client.operation(call.operation))
         },
-        Route("GET", operationPath + "/explain", .read) { call in
+        Route("GET", operationPath + "/explain", .view) { call in
             .json(try await call.client.explain(call.operation))
         },
-        Route("GET", operationPath + "/input", .read) { call in
+        Route("GET", operationPath + "/input", .view) { call in
             guard let input = try await call.client.input(of: call.operation) else {
                 return .nothing
             }
             return .bytes(ByteBuffer(bytes: input.bytes), type: input.contentType)
         },
-        Route("GET", operationPath + "/output", .read) { call in
+        Route("GET", operationPath + "/output", .view) { call in
             guard let output = try await call.client.output(of: call.operation) else {
                 return .nothing
             }
             return .bytes(ByteBuffer(bytes: output.bytes), type: output.contentType)
         },
-        Route("GET", operationPath + "/log", .read, query: logParameters) { call in
+        Route("GET", operationPath + "/log", .view, query: logParameters) { call in
             let query = try call.logQuery
             if query.follow || call.prefersStream {
                 return try await call.logStream(of: .operation(call.operation), query)
@@ -148,7 +148,7 @@ extension HTTPServer {
             let printable = PlainText.printable(text.joined())
             return .bytes(ByteBuffer(string: printable), type: "text/plain; charset=utf-8")
         },
-        Route("POST", operationPath + "/cancel", .operate, body: .options) { call in
+        Route("POST", operationPath + "/cancel", .own, body: .options) { call in
             .json(try await call.cancel(.operation(call.operation)))
         },
         Route(
@@ -282,9 +282,31 @@ extension Call {
         } catch {
             throw ClientError(.invalid, "\(error)")
         }
+        try checkQueues(of: graph)
         var submission = Submission(graph: graph)
         (submission.idempotencyKey, submission.traceParent) = try submissionHeaders()
         return submission
+    }
+
+    /// Checks that the caller may submit to every queue that a graph names.
+    private func checkQueues(of graph: GraphDescription) throws(Failure) {
+        guard let allowed = caller.queues else { return }
+        func refusal(_ what: String, _ queue: String) -> Failure {
+            let list = allowed.map { "“\($0)”" }.joined(separator: ", ")
+            return Failure(
+                ClientError(
+                    .forbidden,
+                    "The token of “\(caller.name)” may submit to \(list). \(what) the queue "
+                        + "“\(queue)”."
+                )
+            )
+        }
+        for operation in graph.operations where !allowed.contains(operation.queue) {
+            throw refusal("The operation “\(operation.name)” is in", operation.queue)
+        }
+        for queue in graph.queues where !allowed.contains(queue.name) {
+            throw refusal("The graph has settings of", queue.name)
+        }
     }
 
     fileprivate func submissionHeaders() throws(Failure) -> (key: String?, traceParent: String?) {

@@ -9,7 +9,7 @@ extension HTTPServer {
     private static let barsMax = 20_000
 
     static let pictureRoutes: [Route] = [
-        Route("GET", "/v1/graphs/{graph}/records", .read, query: ["after", "limit"]) { call in
+        Route("GET", "/v1/graphs/{graph}/records", .view, query: ["after", "limit"]) { call in
             .json(
                 try await call.client.records(
                     of: call.graph,
@@ -18,16 +18,16 @@ extension HTTPServer {
                 )
             )
         },
-        Route("GET", "/v1/graphs/{graph}/states", .read) { call in
+        Route("GET", "/v1/graphs/{graph}/states", .view) { call in
             .json(try await call.client.states(of: call.graph))
         },
-        Route("GET", "/v1/graphs/{graph}/picture", .read, query: ["states"]) { call in
+        Route("GET", "/v1/graphs/{graph}/picture", .view, query: ["states"]) { call in
             let plan = try await call.plan(isRecent: false)
             let states = try await call.client.states(of: call.graph)
             return try call.flag("states")
                 ? .json(plan.states(states)) : .json(plan.picture(states))
         },
-        Route("GET", "/v1/graphs/{graph}/timeline", .read, query: ["from", "to", "bars"]) { call in
+        Route("GET", "/v1/graphs/{graph}/timeline", .view, query: ["from", "to", "bars"]) { call in
             let bars = try call.number("bars", Int.self) ?? barsUsual
             guard (1...barsMax).contains(bars) else {
                 throw Failure.invalid("bars", "is from 1 to \(barsMax)")

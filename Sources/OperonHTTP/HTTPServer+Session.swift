@@ -1,5 +1,5 @@
 import HTTPTypes
-import OperonModel
+package import OperonModel
 import OperonPorts
 
 // Routes of the page: its files, and how a browser logs in.
@@ -25,11 +25,11 @@ extension HTTPServer {
         Route("DELETE", "/v1/session", .open) { call in
             if let secret = call.sessionSecret { call.server.sessions.end(secret) }
             return .json(
-                SessionView(needsToken: call.needsToken),
+                call.needsToken ? SessionView() : call.session,
                 headers: call.cookie(nil)
             )
         },
-        Route("POST", "/v1/session/codes", .read) { call in
+        Route("POST", "/v1/session/codes", .view) { call in
             guard call.needsToken else {
                 throw ClientError(.conflict, "This coordinator needs no login.")
             }
@@ -64,12 +64,25 @@ package struct SessionView: Hashable, Sendable, Codable {
     /// Everybody who reaches the coordinator may do everything: `false`.
     package var needsToken: Bool
     package var name: String?
-    /// Missing if a login is needed.
+    /// Whether the browser may change everything (`operate`) or not (`read`). Missing if a login
+    /// is needed.
     package var scope: String?
+    /// Missing if a login is needed.
+    package var role: AccessRole?
+
+    /// A login is needed.
+    init() { needsToken = true }
+
+    init(_ caller: Caller, needsToken: Bool) {
+        self.needsToken = needsToken
+        if needsToken { name = caller.name }
+        scope = caller.role < .operate ? "read" : "operate"
+        role = caller.role
+    }
 }
 
 extension Call {
-    fileprivate var needsToken: Bool { !server.configuration.tokens.isEmpty }
+    fileprivate var needsToken: Bool { server.configuration.needsToken }
 
     /// Browsers name HTML before all else when a person opens an address.
     fileprivate var prefersPage: Bool {
@@ -77,12 +90,7 @@ extension Call {
     }
 
     fileprivate var session: SessionView {
-        guard needsToken else {
-            return SessionView(needsToken: false, scope: AccessScope.operate.rawValue)
-        }
-        return isTrusted
-            ? SessionView(needsToken: true, name: caller.name, scope: caller.scope.rawValue)
-            : SessionView(needsToken: true)
+        isTrusted ? SessionView(caller, needsToken: needsToken) : SessionView()
     }
 
     fileprivate func logIn() throws -> Answer {
@@ -93,23 +101,24 @@ extension Call {
         }
         let body = try json(SessionBody.self)
         guard needsToken else { return .json(session) }
-        let found: Caller?
+        let verdict: TokenBook.Verdict
         switch (body.token, body.code) {
-        case (let token?, nil): found = server.configuration.tokens.caller(showing: token)
-        case (nil, let code?): found = server.sessions.take(code: code)
+        case (let token?, nil): verdict = server.tokens.verdict(showing: token)
+        case (nil, let code?):
+            verdict = server.sessions.take(code: code).map(server.tokens.verdict) ?? .unknown
         default: throw Failure.invalid("body", "has either token or code")
         }
-        guard let found else {
+        guard case .valid(let found) = verdict else {
             let message =
-                body.token == nil
+                body.token == nil && verdict == .unknown
                 ? "This address was used already, or is too old: run “operon page” again."
-                : "The coordinator does not know this token."
+                : verdict.refusal
             throw ClientError(.unauthorized, message)
         }
         // A browser has one session.
         if let old = sessionSecret { server.sessions.end(old) }
         return .json(
-            SessionView(needsToken: true, name: found.name, scope: found.scope.rawValue),
+            SessionView(found, needsToken: true),
             headers: cookie(server.sessions.begin(for: found))
         )
     }

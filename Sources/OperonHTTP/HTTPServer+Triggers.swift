@@ -8,7 +8,7 @@ extension HTTPServer {
     private static let path = "/v1/triggers/{trigger}"
 
     static let triggerRoutes: [Route] = [
-        Route("GET", "/v1/triggers", .read) { call in
+        Route("GET", "/v1/triggers", .view) { call in
             .json(TriggersBody(triggers: try await call.client.triggers()))
         },
         Route(
@@ -25,7 +25,7 @@ extension HTTPServer {
             )
             return .json(view, created: true)
         },
-        Route("GET", path, .read) { call in
+        Route("GET", path, .view) { call in
             .json(try await call.client.trigger(call.trigger))
         },
         Route("DELETE", path, .operate) { call in
@@ -53,21 +53,21 @@ extension HTTPServer {
         Route("POST", path + "/resume", .operate) { call in
             .json(try await call.client.resumeTrigger(call.trigger))
         },
-        Route("GET", path + "/history", .read, query: ["limit"]) { call in
+        Route("GET", path + "/history", .view, query: ["limit"]) { call in
             let firings = try await call.client.firings(
                 ofTrigger: call.trigger,
                 limit: try call.limit(50)
             )
             return .json(FiringsBody(firings: firings))
         },
-        Route("GET", path + "/next", .read, query: ["limit"]) { call in
+        Route("GET", path + "/next", .view, query: ["limit"]) { call in
             let ticks = try await call.client.nextTicks(
                 ofTrigger: call.trigger,
                 count: try call.limit(10)
             )
             return .json(TicksBody(ticks: ticks))
         },
-        Route("GET", path + "/explain", .read) { call in
+        Route("GET", path + "/explain", .view) { call in
             .json(try await call.client.explain(trigger: call.trigger))
         },
         Route(

@@ -1,11 +1,9 @@
 import HummingbirdCore
-import HummingbirdTLS
 package import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import NIOSSL
-import OperonModel
+package import OperonModel
 package import OperonPorts
 import OperonSystem
 
@@ -23,14 +21,20 @@ import Darwin
 /// `CoordinatorClient` in the name of the caller, and writes the answer.
 package final class HTTPServer: Sendable {
     let context: Context
-    private let logger: Logger
+    let logger: Logger
+    /// `nil`: without TLS, and before the server runs.
+    let certificates = NIOLockedValueBox<Certificates?>(nil)
+    /// What the files were like when they were last read.
+    let stamps = NIOLockedValueBox(FileStamps())
 
     /// Everything that is needed to answer requests.
     struct Context: Sendable {
         let configuration: HTTPServerConfiguration
         let codec: any GraphCodec
         let health: HTTPHealth
+        let wall: @Sendable () -> WallTime
         let client: @Sendable (_ callerName: String) -> any CoordinatorClient
+        let tokens: TokenBook
         let streams: StreamTable
         let sessions = Sessions()
         let plans = GraphPlans()
@@ -38,20 +42,25 @@ package final class HTTPServer: Sendable {
         let connections: Connections
     }
 
-    /// - Parameter client: the coordinator for a caller with this name; the name is empty if no
-    ///   token was needed.
+    /// - Parameters:
+    ///   - wall: the calendar, by which tokens expire and entries of the audit have their time.
+    ///   - client: the coordinator for a caller with this name; the name is empty if no token was
+    ///     needed.
     package init(
         _ configuration: HTTPServerConfiguration,
         codec: any GraphCodec,
         health: HTTPHealth,
         logger: Logger,
+        wall: @escaping @Sendable () -> WallTime,
         client: @escaping @Sendable (_ callerName: String) -> any CoordinatorClient
     ) {
         context = Context(
             configuration: configuration,
             codec: codec,
             health: health,
+            wall: wall,
             client: client,
+            tokens: configuration.book ?? TokenBook(configuration.tokens, now: wall),
             streams: StreamTable(maximum: configuration.limits.streams),
             bodies: BodyBudget(bytesMax: configuration.limits.bodyBytesInAll),
             connections: Connections(configuration.limits)
@@ -64,12 +73,12 @@ package final class HTTPServer: Sendable {
     package func run(
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) async throws(HTTPServerError) {
-        if let files = context.configuration.tls {
-            let secured = try Self.secured(connection, files)
-            try await run(secured, onListening)
-        } else {
-            try await run(connection, onListening)
+        guard let files = context.configuration.tls else {
+            return try await run(connection, onListening)
         }
+        let made = try Certificates(files)
+        certificates.withLockedValue { $0 = made }
+        try await run(SecuredChannel(base: connection, certificates: made), onListening)
     }
 
     /// Reads the requests of one connection, and answers them.
@@ -108,37 +117,6 @@ package final class HTTPServer: Sendable {
                 maxHeaderFieldCount: limits.headerFields
             )
         )
-    }
-
-    private static func secured(
-        _ channel: HTTP1Channel,
-        _ files: TLSFiles
-    ) throws(HTTPServerError) -> TLSChannel<HTTP1Channel> {
-        let key: [UInt8]
-        do throws(SecretFile.Problem) {
-            key = try SecretFile.read(files.key)
-        } catch {
-            throw HTTPServerError(error, "key", in: files.key)
-        }
-        do {
-            let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
-            var tls = TLSConfiguration.makeServerConfiguration(
-                certificateChain: chain.map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
-            )
-            tls.minimumTLSVersion = .tlsv12
-            tls.applicationProtocols = ["http/1.1"]
-            return try TLSChannel(channel, tlsConfiguration: tls)
-        } catch {
-            let why =
-                SecretFile.problem(of: files.certificate)
-                ?? TLSWords.sentence("\(error)", of: "these files")
-            throw HTTPServerError(
-                .file,
-                "The certificate in \(files.certificate) and the key in \(files.key) cannot be "
-                    + "used: \(why)."
-            )
-        }
     }
 
     private func run<Child: ServerChildChannel>(

@@ -6,13 +6,24 @@ package struct HTTPServerConfiguration: Sendable {
     package var listen: ListenAddress
     /// `nil`: no TLS, allowed only for this machine.
     package var tls: TLSFiles?
-    /// If there are no tokens, everyone who can connect may do everything: on a socket its user, on
-    /// an address of this machine every user of it.
-    package var tokens: AccessTokens
+    /// If there are no tokens, nobody needs one: on a socket its user may do everything, on an
+    /// address of this machine every user of it may do what `operate` allows.
+    package let tokens: AccessTokens
+    /// Whether a caller has to show a token.
+    var needsToken: Bool { !tokens.isEmpty }
+    /// The role of a caller where no token is needed: of the own user on a socket, of any user of
+    /// this machine on an address of it.
+    var roleWithoutToken: AccessRole { listen.tcp == nil ? .administer : .operate }
     /// Names by which a browser on this machine may reach the API without a token, in addition to
     /// the names of this machine itself.
     package var hosts: [String] = []
     package var limits = HTTPLimits()
+    /// `nil`: changes are not recorded.
+    package var audit: AuditLog?
+    /// The tokens as they change; `nil`: they are those above.
+    package var book: TokenBook?
+    /// The file of tokens, which may be read again; `nil`: there is none.
+    package var tokensFile: String?
 
     /// Listens on a socket, which only processes of this user can reach.
     package init(socket path: String, tokens: AccessTokens = AccessTokens()) {

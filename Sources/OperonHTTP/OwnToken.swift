@@ -21,21 +21,25 @@ package enum OwnToken {
         if let token = try load(path) { return token }
         let end = path.lastIndex(of: "/") ?? path.startIndex
         try StateFolder.make(String(path[..<end]))
-        var generator = SystemRandomNumberGenerator()
-        let token = (0..<randomBytes).map { _ in
-            let byte = UInt8.random(in: .min ... .max, using: &generator)
-            return (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }.joined()
+        let token = drawn()
         let new = path + ".new-\(getpid())"
         // Left by a process with the same number that died here.
         _ = unsafe unlink(new)
         defer { _ = unsafe unlink(new) }
-        try write(token + "\n", to: new)
+        try SecretText.write(token + "\n", toNew: new)
         // A link makes the complete file visible at once, and never replaces one that another
         // process has created meanwhile.
         if unsafe link(new, path) == 0 { return token }
         if errno == EEXIST, let token = try load(path) { return token }
         throw HTTPServerError(.file, "\(path) cannot be created: \(SystemWords.lastError()).")
+    }
+
+    /// A new token.
+    static func drawn() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return HexText.text(
+            (0..<randomBytes).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        )
     }
 
     /// `nil` if there is no file.
@@ -66,8 +70,13 @@ package enum OwnToken {
         }
         return token
     }
+}
 
-    private static func write(_ text: String, to path: String) throws(HTTPServerError) {
+/// Secrets, as files for this user alone.
+enum SecretText {
+    /// Creates a file with a text and puts it on the disk.
+    /// - Throws: an error if there is a file, or if it cannot be written.
+    static func write(_ text: String, toNew path: String) throws(HTTPServerError) {
         let number = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard number >= 0 else {
             throw HTTPServerError(.file, "\(path) cannot be created: \(SystemWords.lastError()).")

@@ -160,6 +160,8 @@ struct Failure: Error {
     var headers = HTTPFields()
     /// Whether to close the connection without reading the rest of the body.
     var closes = false
+    /// Who has no right to what was asked, as far as that is known.
+    var caller: Caller?
 
     init(
         _ error: ClientError,

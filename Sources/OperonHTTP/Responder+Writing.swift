@@ -158,13 +158,14 @@ extension Responder {
         _ request: Request,
         _ writer: consuming ResponseWriter,
         _ channel: any Channel,
+        _ caller: Caller?,
         _ events: @escaping @Sendable (EventWriter) async throws -> Void
     ) async throws {
         let head = HTTPResponse(status: .ok, headerFields: Self.fields("text/event-stream"))
         let bodyWriter = try await writer.writeHead(head)
         let output = EventWriter(bodyWriter, channel, writeTime: limits.writeTime)
         let limits = limits
-        let streams = context.streams
+        let (streams, tokens) = (context.streams, context.tokens)
         try? await request.body.consumeWithCancellationOnInboundClose { _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 // Makes proxies forward the head, and shows the reader at once that it is
@@ -178,6 +179,7 @@ extension Responder {
                     }
                 }
                 group.addTask { await streams.untilEnd() }
+                if let caller { group.addTask { await tokens.untilInvalid(caller) } }
                 group.addTask { try await Task.sleep(for: limits.streamTime) }
                 defer { group.cancelAll() }
                 try await group.next()

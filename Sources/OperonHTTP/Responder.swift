@@ -18,17 +18,15 @@ struct Responder: Sendable {
         _ writer: consuming ResponseWriter,
         _ channel: any Channel
     ) async throws {
-        var taken = 0
-        defer { context.bodies.give(taken) }
-        // A body can be iterated only once.
-        var body: RequestBody.AsyncIterator?
+        var exchange = Exchange()
+        defer { context.bodies.give(exchange.taken) }
         let answer: Answer
-        switch await self.answer(request, writer, &body, &taken) {
+        switch await self.answer(request, writer, channel, &exchange) {
         case .success(let made): answer = made
         case .failure(let failure):
             try await fail(request, writer, channel, failure)
             guard failure.closes, hasBody(request.head) else { return }
-            return try await drain(request, &body, channel)
+            return try await drain(request, &exchange.body, channel)
         }
         if case .file(let file, let type) = answer {
             return try await copy(file, type, writer, channel)
@@ -42,21 +40,35 @@ struct Responder: Sendable {
             return try await fail(request, writer, channel, failure)
         }
         defer { context.streams.leave() }
-        try await stream(request, writer, channel, events)
+        try await stream(request, writer, channel, exchange.caller, events)
+    }
+
+    /// What is known of a request while it is being answered.
+    private struct Exchange {
+        /// A body can be iterated only once.
+        var body: RequestBody.AsyncIterator?
+        /// The bytes of the body that are in memory.
+        var taken = 0
+        /// `nil`: unknown.
+        var caller: Caller?
+        /// Whether the audit has it as a change.
+        var isAsked = false
     }
 
     @concurrent private func answer(
         _ request: Request,
         _ writer: borrowing ResponseWriter,
-        _ bodyIterator: inout RequestBody.AsyncIterator?,
-        _ taken: inout Int
+        _ channel: any Channel,
+        _ exchange: inout Exchange
     ) async -> Result<Answer, Failure> {
         do {
-            let (route, names) = try find(request.head)
+            let (route, found) = try find(request.head)
             let caller = try access.caller(request.head, route.access)
+            exchange.caller = caller
+            let names = try await checkOwner(route, found, caller)
             let query = try self.query(request.head, route)
             try checkType(request.head, route)
-            let body = try await readBody(request, route, writer, &bodyIterator, &taken)
+            let body = try await readBody(request, route, writer, &exchange)
             let call = Call(
                 names: names,
                 query: query,
@@ -64,28 +76,56 @@ struct Responder: Sendable {
                 authority: request.head.authority,
                 sessionSecret: SessionCookie.secret(in: request.head),
                 body: body,
-                caller: caller ?? Caller(name: "", scope: .read),
+                caller: caller ?? Caller(name: "", role: .view),
                 isTrusted: caller != nil,
                 client: context.client(caller?.name ?? ""),
                 server: context
             )
-            return .success(try await route.answer(call))
+            exchange.isAsked = route.isAudited && route.access != .signed
+            return .success(try await audited(route, call, request.head, channel))
         } catch {
-            return .failure(failure(error))
+            let failure = failure(error)
+            if !exchange.isAsked {
+                await noteRefusal(failure, request.head, exchange.caller, channel)
+            }
+            return .failure(failure)
         }
     }
 
     private var access: Access {
-        Access(configuration: context.configuration, sessions: context.sessions)
+        Access(
+            configuration: context.configuration,
+            tokens: context.tokens,
+            sessions: context.sessions
+        )
     }
 
-    private static var later: HTTPFields {
+    /// Checks that a caller who may only submit has submitted the graph that it wants to change.
+    /// - Returns: the names in the path; the graph has its number, so that the name cannot stand
+    ///   for another graph by the time of the change.
+    @concurrent private func checkOwner(
+        _ route: Route,
+        _ names: [String: String],
+        _ caller: Caller?
+    ) async throws -> [String: String] {
+        guard route.access == .own, let caller, caller.role < .operate else { return names }
+        let graph = try await context.client(caller.name).graph(names["graph"] ?? "")
+        guard graph.submittedBy == caller.name else {
+            var failure = Access.forbidden(caller, .operate)
+            failure.error.message +=
+                " It may change the graphs that it has submitted; graph \(graph.id) is not one."
+            throw failure
+        }
+        return names.merging(["graph": String(graph.id)]) { _, number in number }
+    }
+
+    static var later: HTTPFields {
         var fields = HTTPFields()
         fields[.retryAfter] = "5"
         return fields
     }
 
-    private func failure(_ error: any Error) -> Failure {
+    func failure(_ error: any Error) -> Failure {
         if let failure = error as? Failure { return failure }
         if let error = error as? ClientError {
             let fields = error.code == .unavailable ? Self.later : HTTPFields()
@@ -113,7 +153,7 @@ struct Responder: Sendable {
 
     private func find(_ head: HTTPRequest) throws(Failure) -> (Route, [String: String]) {
         let path = (head.path ?? "").prefix { $0 != "?" && $0 != "#" }
-        guard path.first == "/" else { throw unknown(head, .read) }
+        guard path.first == "/" else { throw unknown(head, .view) }
         var segments: [String] = []
         for part in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
             guard let text = PercentText.decode(part) else {
@@ -130,7 +170,7 @@ struct Responder: Sendable {
             if route.method == method { return (route, names) }
             others.append(route)
         }
-        guard let first = others.first else { throw unknown(head, .read) }
+        guard let first = others.first else { throw unknown(head, .view) }
         // Callers without access do not learn which methods exist.
         _ = try access.caller(head, first.access)
         var methods = Set(others.map(\.method))
@@ -234,8 +274,7 @@ struct Responder: Sendable {
         _ request: Request,
         _ route: Route,
         _ writer: borrowing ResponseWriter,
-        _ bodyIterator: inout RequestBody.AsyncIterator?,
-        _ taken: inout Int
+        _ exchange: inout Exchange
     ) async throws -> [UInt8] {
         guard hasBody(request.head) else {
             switch route.body {
@@ -265,7 +304,7 @@ struct Responder: Sendable {
         var bytes: [UInt8] = []
         let start = ContinuousClock.now
         var iterator = request.body.makeAsyncIterator()
-        defer { bodyIterator = iterator }
+        defer { exchange.body = iterator }
         while var piece = try await iterator.next() {
             let count = piece.readableBytes
             guard bytes.count + count <= bytesMax else { throw tooLarge(bytesMax) }
@@ -277,7 +316,7 @@ struct Responder: Sendable {
                     closes: true
                 )
             }
-            taken += count
+            exchange.taken += count
             bytes += piece.readBytes(length: count) ?? []
             let time = limits.bodyTime + .seconds(bytes.count / limits.bodyBytesPerSecond)
             guard ContinuousClock.now - start <= time else {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import HTTPTypes
 import NIOCore
-import OperonModel
+package import OperonModel
 import OperonPorts
 
 /// One kind of request: its method and path, who may make it, and the code that answers it.
@@ -22,8 +22,23 @@ package struct Route: Sendable {
         case open
         /// No token needed: a signature in the request shows who sent it.
         case signed
-        case read
+        case view
+        case submit
+        /// `submit` for graphs that the same token has submitted, `operate` for others.
+        case own
         case operate
+        case administer
+
+        /// The least role that a caller needs; `nil`: none.
+        package var role: AccessRole? {
+            switch self {
+            case .open, .signed: nil
+            case .view: .view
+            case .submit, .own: .submit
+            case .operate: .operate
+            case .administer: .administer
+            }
+        }
     }
 
     package let method: String

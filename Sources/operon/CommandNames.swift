@@ -17,7 +17,7 @@ enum CommandNames {
         "queues": "queue", "keys": "key", "lock": "key", "locks": "key",
         "depend": "dependency", "dependencies": "dependency", "serve": "coordinator",
         "check": "validate", "lint": "validate", "triggers": "trigger", "cron": "trigger",
-        "schedule": "trigger",
+        "schedule": "trigger", "tokens": "token", "login": "token",
     ]
 
     /// - Throws: `Failure` for the first word that should be a command and is not.

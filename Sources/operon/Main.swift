@@ -46,6 +46,7 @@ struct Operon: AsyncParsableCommand {
                     Coordinator.self, Up.self, Top.self, Queue.self, Key.self, Trigger.self,
                     Workers.self,
                     Drain.self, Events.self, Page.self, Store.self, Backup.self, Trust.self,
+                    Token.self, Audit.self,
                 ]
             ),
         ]

@@ -1,6 +1,8 @@
 import OperonGraphFile
 package import OperonHTTP
+package import OperonModel
 package import OperonPorts
+import OperonRuntime
 
 /// The real API on a free port of this machine, or on a socket.
 package enum TestAPI {
@@ -29,6 +31,7 @@ package enum TestAPI {
     package static func serve(
         _ configuration: HTTPServerConfiguration,
         health: HTTPHealth = health,
+        wall: @escaping @Sendable () -> WallTime = { SystemClock.wall() },
         client: @escaping @Sendable (_ caller: String) -> any CoordinatorClient,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (HTTPServer, ListenAddress) async throws -> Void
@@ -38,6 +41,7 @@ package enum TestAPI {
             codec: GraphFileCodec(),
             health: health,
             logger: TestCluster.logger,
+            wall: wall,
             client: client
         )
         let (addresses, continuation) = AsyncStream<ListenAddress>.makeStream()

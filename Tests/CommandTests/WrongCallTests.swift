@@ -210,7 +210,7 @@ import Testing
         var golden = Golden("tokens.txt")
         var tokens = AccessTokens()
         tokens.add("ann", token: "the-token-of-ann-0123")
-        tokens.add("eve", token: "the-token-of-eve-0123", scope: .read)
+        tokens.add("eve", token: "the-token-of-eve-0123", role: .view)
         try await LiveServer.run(tokens: tokens) { server in
             let workspace = server.workspace
             _ = try workspace.write("g.yaml", "operations: { a: { run: ls } }")

@@ -74,8 +74,8 @@ extension FuzzTarget {
 
     private static let tokenServer: HTTPServer = {
         var tokens = AccessTokens()
-        tokens.add("ann", token: "0123456789abcdef", scope: .operate)
-        tokens.add("bob", token: "fedcba9876543210", scope: .read)
+        tokens.add("ann", token: "0123456789abcdef", role: .operate)
+        tokens.add("bob", token: "fedcba9876543210", role: .view)
         return server(tokens)
     }()
 
@@ -91,6 +91,7 @@ extension FuzzTarget {
                 codec: GraphFileCodec(),
                 health: HTTPHealth(healthz: { good }, readyz: { good }, metrics: { "" }),
                 logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() },
+                wall: { WallTime(nanosecondsSince1970: 0) },
                 client: { _ in EmptyCoordinator() }
             )
         } catch {

@@ -23,7 +23,7 @@ import Testing
             )
             let paths = try #require(document["paths"] as? [String: [String: Any]])
             var documented: Set<String> = []
-            var scopes: [String: String] = [:]
+            var roles: [String: String] = [:]
             var queries: [String: Set<String>] = [:]
             var bodies: [String: Bool] = [:]
             for (path, methods) in paths {
@@ -31,7 +31,7 @@ import Testing
                     guard let operation = value as? [String: Any] else { continue }
                     let key = "\(method.uppercased()) \(path)"
                     documented.insert(key)
-                    scopes[key] = operation["x-operon-scope"] as? String
+                    roles[key] = operation["x-operon-role"] as? String
                     let parameters = operation["parameters"] as? [[String: Any]] ?? []
                     queries[key] = Set(
                         parameters.filter { $0["in"] as? String == "query" }
@@ -44,7 +44,7 @@ import Testing
             #expect(documented == Set(HTTPServer.routes.map { "\($0.method) \($0.pattern)" }))
             for route in HTTPServer.routes {
                 let key = "\(route.method) \(route.pattern)"
-                #expect(scopes[key] == "\(route.access)", "\(key)")
+                #expect(roles[key] == "\(route.access)", "\(key)")
                 #expect(queries[key] == Set(route.query), "\(key)")
                 switch route.body {
                 case .none: #expect(bodies[key] == nil, "\(key)")

@@ -13,6 +13,8 @@ import Testing
 /// clients of it.
 struct ServedCluster: Sendable {
     let cluster: TestCluster
+    /// The clock of the coordinator and of the server.
+    let clock: ManualClock
     /// What the clients called.
     let tap: ClientTap
     let server: HTTPServer
@@ -50,16 +52,18 @@ struct ServedCluster: Sendable {
         _ body: @Sendable @escaping (ServedCluster) async throws -> Void
     ) async throws {
         var options = TestCluster.Options()
-        options.clock = ManualClock()
+        let clock = ManualClock()
+        options.clock = clock
         if let storedEvents { options.scheduler.limits.storedEvents = storedEvents }
         try await TestCluster.run(options) { cluster in
             let tap = ClientTap()
-            try await TestAPI.serve(api, health: health) { caller in
+            try await TestAPI.serve(api, health: health, wall: { clock.now }) { caller in
                 TappedClient(cluster.client(of: caller), caller: caller, tap)
             } _: { server, address in
                 try await body(
                     ServedCluster(
                         cluster: cluster,
+                        clock: clock,
                         tap: tap,
                         server: server,
                         address: address,

@@ -48,7 +48,7 @@ enum Rules {
             // JSON needs Foundation's coders, which live in the smaller part of it.
             "OperonHTTP": ports.union(nio).union(libc).union([
                 "AsyncHTTPClient", "COperonAPI", "COperonPage", "FoundationEssentials",
-                "HTTPTypes", "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOHTTP1",
+                "HTTPTypes", "HummingbirdCore", "Logging", "NIOHTTP1",
                 "NIOHTTPTypes",
                 // It lays out the pictures that the page draws.
                 "OperonReport",

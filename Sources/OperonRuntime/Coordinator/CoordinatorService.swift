@@ -117,6 +117,7 @@ package actor CoordinatorService {
         time: TimeSource = .system,
         machineTime: TimeSource = .system,
         violation: ShellViolation? = nil,
+        queuesOfSubmitter: @escaping @Sendable (String) -> [String]? = { _ in nil },
         passed: @escaping @Sendable (CrashPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
@@ -130,9 +131,10 @@ package actor CoordinatorService {
         self.meters = meters
         self.spans = spans.map { CoordinatorSpans($0, scheduler.reign, startedAt: time.now()) }
         self.scheduler = scheduler
-        catalog =
-            restored?.catalog
-            ?? GraphCatalog(limits: scheduler.configuration.limits, hasStore: false)
+        let limits = scheduler.configuration.limits
+        self.limits = limits
+        catalog = restored?.catalog ?? GraphCatalog(limits: limits, hasStore: false)
+        catalog.queuesOfSubmitter = queuesOfSubmitter
         triggering = restored?.triggers ?? TriggerShell(triggers)
         workerNames = restored?.workerNames ?? [:]
         workerNamesMax = scheduler.configuration.limits.storedWorkers
@@ -145,7 +147,6 @@ package actor CoordinatorService {
         self.logger = logger
         self.observer = observer
         self.growthObserver = growthObserver
-        limits = scheduler.configuration.limits
         liveLogs = LiveLogs(
             logBytes: limits.logBytes * Self.liveLogFactor,
             bytesMax: Self.liveLogBytes

@@ -83,6 +83,7 @@ extension GraphCatalog: RequestResolver {
             resolve(name, in: graph)
         }
         guard let new else { return nil }
+        try checkQueues(of: new.description.operations, in: graph)
         if let group = new.addition.group {
             try self[graph].check(new.description.operations, of: group, limits)
         }
@@ -104,6 +105,21 @@ extension GraphCatalog: RequestResolver {
         let operations = new.description.operations
         requests.compiled = Addition(kept: kept, operations: operations, outputs: outputs)
         return new.addition
+    }
+
+    /// Checks that who has submitted a graph may submit to the queues of what it adds to itself.
+    private func checkQueues(
+        of operations: [OperationDescription],
+        in graph: GraphID
+    ) throws(Refusal) {
+        let submitter = submission(of: graph).submitter
+        guard let allowed = queuesOfSubmitter(submitter),
+            let other = operations.first(where: { !allowed.contains($0.queue) })
+        else { return }
+        throw .invalid(
+            field: "queue of “\(other.name)”",
+            why: "the token of “\(submitter)” may not submit to “\(other.queue)”"
+        )
     }
 
     /// The outputs that these operations take and that are in memory. An output that was dropped

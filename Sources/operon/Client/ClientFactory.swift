@@ -12,7 +12,7 @@ enum ClientFactory {
     static func with(
         _ address: ClientAddress,
         _ news: LinkNews,
-        _ body: (any CoordinatorClient) async throws -> Void
+        _ body: (any CoordinatorClient & AccessClient) async throws -> Void
     ) async throws {
         var configuration = try HTTPCoordinatorClient.Configuration(
             url: address.url,

@@ -7,7 +7,7 @@ import OperonTerminal
 
 /// One command that calls a coordinator: its client, its output, and how it fails.
 struct ClientSession: Sendable {
-    let client: any CoordinatorClient
+    let client: any CoordinatorClient & AccessClient
     let console: Console
     let news: LinkNews
 

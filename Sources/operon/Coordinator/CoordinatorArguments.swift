@@ -62,11 +62,23 @@ struct CoordinatorArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Who may use the API: one line per client; see docs/API.md.",
+            discussion: """
+                This file, the certificate and its key are read again after SIGHUP, and within \
+                seconds when they have changed.
+                """,
             valueName: "file"
         ),
         completion: .file()
     )
     var tokens: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long to keep entries of the audit, such as 90d. Default: until they take 1 GiB.",
+            valueName: "time"
+        )
+    )
+    var auditKeep: String?
 
     @Option(
         help: ArgumentHelp(
@@ -101,6 +113,15 @@ struct CoordinatorArguments: ParsableArguments {
         for text in keep where Retention.part(text) == nil {
             throw ValidationError("--keep \(text): give a time such as 30d, or a count")
         }
+        if let auditKeep, (auditTime ?? .zero) <= .zero {
+            throw ValidationError("--audit-keep \(auditKeep): give a time such as 90d")
+        }
+    }
+
+    /// How long entries of the audit are kept; `nil`: until there are too many.
+    var auditTime: Duration? {
+        guard let auditKeep, case .time(let time)? = Retention.part(auditKeep) else { return nil }
+        return time
     }
 
     var retention: Retention { Retention(keep) }
@@ -125,7 +146,9 @@ struct CoordinatorArguments: ParsableArguments {
                             + "unix:\(path)."
                     )
                 }
-                return HTTPServerConfiguration(socket: path, tokens: given)
+                var made = HTTPServerConfiguration(socket: path, tokens: given)
+                made.tokensFile = tokens
+                return made
             case .tcp(let address):
                 var tls: TLSFiles?
                 if let tlsCertificate, let tlsKey {
@@ -134,12 +157,14 @@ struct CoordinatorArguments: ParsableArguments {
                 if given.isEmpty, address.isLoopback, !allowAnyUser {
                     given.add("", token: try OwnToken.loadOrMake(Self.ownToken(environment)))
                 }
-                return try HTTPServerConfiguration(
+                var made = try HTTPServerConfiguration(
                     listen: address,
                     tls: tls,
                     tokens: given,
                     allowsAnyUser: allowAnyUser
                 )
+                made.tokensFile = tokens
+                return made
             }
         } catch {
             throw Failure(ExitStatus.usage, error.message)

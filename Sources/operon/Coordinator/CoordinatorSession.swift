@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import NIOConcurrencyHelpers
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -35,11 +36,14 @@ struct CoordinatorSession {
     private let server: HTTPServerConfiguration
     private let path: String
     private let retention: Retention
+    private let auditTime: Duration?
     private let watchesMachine: Bool
     /// Whether the commands of this user find the coordinator by themselves.
     private let isAtOwnSocket: Bool
     private let say: @Sendable (String) -> Void
     private let logger: Logger
+    /// The tokens, once the store is held.
+    private let book = NIOLockedValueBox<TokenBook?>(nil)
     private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
 
     /// - Throws: `Failure` for arguments that cannot be used.
@@ -48,6 +52,7 @@ struct CoordinatorSession {
         server = try arguments.server(environment: environment)
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
+        auditTime = arguments.auditTime
         watchesMachine = arguments.watchMachine
         isAtOwnSocket = arguments.listen == nil
         (logger, say) = arguments.log.make("operon")
@@ -125,6 +130,9 @@ struct CoordinatorSession {
         configuration.spans = spans
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
+        configuration.queuesOfSubmitter = { [book] name in
+            book.withLockedValue { $0 }?.queues(of: name)
+        }
         configuration.triggers = TriggerSupport(
             codec: GraphFileCodec(),
             zones: TimeZoneDirectory(path: environment["TZDIR"] ?? TimeZoneDirectory.defaultPath),
@@ -149,7 +157,14 @@ struct CoordinatorSession {
         }
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let pulse = CoordinatorPulse()
-        let http = makeServer(of: host.service, pulse)
+        let http: HTTPServer
+        do {
+            // Only the coordinator that holds the store may open what is beside it.
+            http = try makeServer(of: host.service, pulse)
+        } catch {
+            await host.close()
+            throw error
+        }
         let manager = ServiceManager(socket: environment["NOTIFY_SOCKET"])
         let watchdog = CoordinatorHost.Activity { [environment] _ in
             try await ServiceWatchdog(environment: environment)?.run { pulse.stagnation }
@@ -187,7 +202,7 @@ struct CoordinatorSession {
             try await host.runAndClose(
                 beside: [
                     .pruning(within: retention), .checking(pulse), .triggers, watchdog, server,
-                    end,
+                    end, await reloading(http),
                 ]
             )
         } catch let error as StoreError {
@@ -201,7 +216,8 @@ struct CoordinatorSession {
     private func makeServer(
         of service: CoordinatorService,
         _ pulse: CoordinatorPulse
-    ) -> HTTPServer {
+    ) throws(Failure) -> HTTPServer {
+        let configuration = try makeServerConfiguration()
         let health = HTTPHealth {
             let trouble = pulse.stagnation
             return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
@@ -212,8 +228,59 @@ struct CoordinatorSession {
             let scraped = await service.refreshMeters()
             return metrics.text(with: scraped.families.map { PrometheusMetrics.Gauges($0) })
         }
-        return HTTPServer(server, codec: GraphFileCodec(), health: health, logger: logger) { name in
+        return HTTPServer(
+            configuration,
+            codec: GraphFileCodec(),
+            health: health,
+            logger: logger,
+            wall: { SystemClock.wall() }
+        ) { name in
             LocalCoordinator(service: service, caller: name, version: Version.text)
+        }
+    }
+
+    /// With the audit and the created tokens, which are files beside the store.
+    private func makeServerConfiguration() throws(Failure) -> HTTPServerConfiguration {
+        var configuration = server
+        do throws(HTTPServerError) {
+            configuration.book = try TokenBook(
+                file: server.tokens,
+                filePath: server.tokensFile,
+                createdPath: path + ".tokens",
+                now: { SystemClock.wall() }
+            )
+        } catch {
+            throw Failure(ExitStatus.usage, error.message)
+        }
+        book.withLockedValue { $0 = configuration.book }
+        do throws(AuditError) {
+            let audit = try AuditLog(
+                folder: path + ".audit",
+                keep: auditTime,
+                version: Version.text,
+                wall: { SystemClock.wall() }
+            )
+            for remark in audit.remarks { logger.warning("\(remark)") }
+            configuration.audit = audit
+        } catch {
+            throw Failure(ExitStatus.usage, "\(error).")
+        }
+        return configuration
+    }
+
+    /// Reads the tokens and the certificate again after SIGHUP, and when they have changed. Without
+    /// such files, SIGHUP ends the program as usual.
+    private func reloading(_ http: HTTPServer) async -> CoordinatorHost.Activity {
+        guard http.canReload else { return CoordinatorHost.Activity { _ in } }
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        return CoordinatorHost.Activity { [say] _ in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for await _ in signals { for line in await http.reload() { say(line) } }
+                }
+                group.addTask { try await http.reloadChangedFiles(say) }
+                try await group.waitForAll()
+            }
         }
     }
 
