@@ -232,6 +232,9 @@ IN_CHILD static int child_main(void *argument) {
             SYS_sched_setaffinity, 0, request->processor_words * sizeof(uint64_t),
             request->processors);
     }
+    if (request->dumps_no_core && limit(RLIMIT_CORE, 0, 0) != 0) {
+        fail(context, OPERON_PROCESS_LIMITS, errno);
+    }
     // Last, because until then the child is as large as its parent.
     if ((request->memory != 0 && limit(RLIMIT_AS, request->memory, request->memory) != 0)
         || (request->cpu_seconds != 0

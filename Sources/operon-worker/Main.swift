@@ -44,6 +44,8 @@ struct OperonWorker: AsyncParsableCommand {
 
     @OptionGroup var offer: OfferArguments
 
+    @OptionGroup var secrets: SecretArguments
+
     @Option(help: "When draining: seconds that running operations have to finish.")
     var drainTimeout: Double = 30
 
@@ -149,6 +151,7 @@ struct OperonWorker: AsyncParsableCommand {
         configuration.resources = offer.amounts
         configuration.labels = offer.workerLabels
         configuration.controlGroups = offer.controlGroups
+        configuration.secrets = secrets.places(environment)
         configuration.kinds.elements = ElementExpansion()
         configuration.watchesSources = true
         configuration.queues =

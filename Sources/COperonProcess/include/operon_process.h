@@ -67,6 +67,8 @@ typedef struct operon_process_request {
     /// Seconds of CPU time until SIGXCPU and until SIGKILL (RLIMIT_CPU); 0: as the parent.
     uint64_t cpu_seconds;
     uint64_t cpu_seconds_at_most;
+    /// Whether the system writes no core file of it (RLIMIT_CORE): 1 or 0.
+    int dumps_no_core;
     /// Bits of the processors that it may use, and how many words of 64 there are; 0: those of the
     /// parent.
     const uint64_t *processors;

@@ -22,6 +22,10 @@ package final class ProcessRunner: Sendable {
         package var stateDirectory: StateDirectory?
         /// Holds commands to their resources; `nil`: commands that ask for that are refused.
         package var controlGroups: ControlGroups?
+        /// Where it finds the values of secrets.
+        package var secrets = SecretPlaces()
+        /// The name of its worker, for messages.
+        package var workerName = ""
         /// Receives messages for the administrator: the system has no resources left to start
         /// processes, or the runner's own files were removed.
         package var report: @Sendable (_ sentence: String) -> Void = { _ in }
@@ -43,15 +47,17 @@ package final class ProcessRunner: Sendable {
         var isShutDown = false
     }
 
-    private let configuration: Configuration
+    let configuration: Configuration
     private let state = NIOLockedValueBox(State())
-    private let common: CommonFiles
+    let common: CommonFiles
     private let guardian: ProcessGuard
-    private let starts: StartPool
+    let starts: StartPool
     private let filesThread: SerialThread
     /// Only looks at the files that commands produce and consume. Their file system may not answer:
     /// that delays other such looks, but nothing else.
     let looksThread: SerialThread
+    /// Only reads secrets: their file system may not answer either. `nil`: there are none.
+    let secretsThread: SerialThread?
     private let loop: ProcessLoop
     /// The socket through which processes reach the worker; `nil`: there is none, because the path
     /// of the directory is too long for a socket.
@@ -90,6 +96,8 @@ package final class ProcessRunner: Sendable {
             )
             filesThread = try SerialThread(name: "operon-files")
             looksThread = try SerialThread(name: "operon-looks")
+            secretsThread =
+                configuration.secrets.isEmpty ? nil : try SerialThread(name: "operon-secrets")
         } catch {
             throw ProcessRunnerError(message: "Processes cannot be run: \(error).")
         }
@@ -155,7 +163,7 @@ package final class ProcessRunner: Sendable {
     }
 
     /// The number of the next run; `nil`: the runner was shut down.
-    private func nextID() -> UInt64? {
+    func nextID() -> UInt64? {
         state.withLockedValue { state in
             guard !state.isShutDown else { return nil }
             state.lastID += 1
@@ -188,6 +196,7 @@ package final class ProcessRunner: Sendable {
         }
         filesThread.stop()
         looksThread.stop()
+        secretsThread?.stop()
     }
 }
 
@@ -208,15 +217,10 @@ extension ProcessRunner {
         _ stop: StopSignal,
         _ onLog: ProcessOutputHandler?
     ) async -> Report {
-        let variables: [String: String]
+        var variables: [String: String]
         do throws(SpawnFailure) {
             try ProcessEnvironment.check(arguments: command.arguments)
-            variables = try ProcessEnvironment.variables(
-                of: command,
-                context: context,
-                worker: configuration.environment,
-                files: attempt
-            )
+            variables = try self.variables(of: command, context, attempt)
         } catch {
             return .notStarted(.failed(error.operationError))
         }
@@ -228,6 +232,14 @@ extension ProcessRunner {
         switch await lookBeforeStart(of: command, context, stop) {
         case .end(let report): return report
         case .start(let found): products = found
+        }
+        var mask: SecretMask?
+        if !command.secrets.isEmpty {
+            do throws(SecretFailure) {
+                (variables, mask) = try await self.variables(of: command, context, attempt, stop)
+            } catch {
+                return .notStarted(end(for: error))
+            }
         }
         if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let group = context.enforced.flatMap { amounts in
@@ -248,6 +260,8 @@ extension ProcessRunner {
                 limits: ProcessLimits(command, processors: context.processors),
                 group: group,
                 logBytes: context.limits.logBytes,
+                mask: mask,
+                dumpsNoCore: !command.secrets.isEmpty,
                 outputPath: attempt.output,
                 stopSignal: stop,
                 onLog: onLog,
@@ -263,6 +277,27 @@ extension ProcessRunner {
             await removeUnfinished(products, of: command, context, stop, &report.value.attempt)
         }
         return report
+    }
+
+    func variables(
+        of command: CommandDescription,
+        _ context: ProcessContext,
+        _ attempt: ProcessFiles.Attempt
+    ) throws(SpawnFailure) -> [String: String] {
+        try ProcessEnvironment.variables(
+            of: command,
+            context: context,
+            worker: configuration.environment,
+            files: attempt
+        )
+    }
+
+    private func end(for failure: SecretFailure) -> AttemptEnd {
+        switch failure {
+        case .failed(let error): .failed(error)
+        case .cancelled: .cancelled
+        case .short(let error): .notYet(after: missed(error))
+        }
     }
 
     private func report(

@@ -24,6 +24,10 @@ struct SpawnRequest: Sendable {
     /// The control group that it runs in; `nil`: that of the worker.
     let group: Group?
     let logBytes: Int
+    /// What must not appear in what it prints; `nil`: it has no secrets.
+    var mask: SecretMask?
+    /// Whether the system must write no core file of it.
+    var dumpsNoCore = false
     /// Checked for an output when the process has ended.
     let outputPath: String
     let stopSignal: StopSignal
@@ -218,6 +222,7 @@ struct ProcessSpawn: Sendable {
         unsafe described.memory = request.limits.memory
         unsafe described.cpu_seconds = request.limits.cpuSeconds
         unsafe described.cpu_seconds_at_most = request.limits.cpuSecondsAtMost
+        unsafe described.dumps_no_core = request.dumpsNoCore ? 1 : 0
         unsafe described.progress = progress.noted
         return unsafe request.limits.processors.withUnsafeBufferPointer { words in
             unsafe described.processors = words.baseAddress

@@ -24,6 +24,8 @@ package struct WorkerHost: Sendable {
         package var watchesSources = false
         /// Where it makes the control groups that hold commands to their resources; `nil`: nowhere.
         package var controlGroups: ControlGroupPlace?
+        /// Where it finds the values of secrets; empty: it runs no command that has one.
+        package var secrets = SecretPlaces()
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
         /// this one leaves running; `nil`: nowhere.
         package var stateDirectory: String?
@@ -73,8 +75,8 @@ package struct WorkerHost: Sendable {
 
     /// - Throws: `WorkerOfferError` if no coordinator would take what it offers;
     ///   `StateDirectoryError` if another process has that directory, or it cannot be used;
-    ///   `ControlGroupError` if it cannot make control groups; `ProcessRunnerError` if nothing can
-    ///   be run.
+    ///   `ControlGroupError` if it cannot make control groups; `SecretPlaceError` if secrets cannot
+    ///   be used or others may read them; `ProcessRunnerError` if nothing can be run.
     package init(
         _ configuration: Configuration,
         logger: Logger,
@@ -91,6 +93,7 @@ package struct WorkerHost: Sendable {
         let state: StateDirectory?
         var groups: ControlGroups?
         do {
+            try configuration.secrets.check()
             offer = try machine.checkedOffer(
                 resources: configuration.resources,
                 labels: [WorkerLabel("name", name)] + configuration.labels
@@ -99,10 +102,9 @@ package struct WorkerHost: Sendable {
                 try StateDirectory(path: path, incarnation: incarnation)
             }
             if let warning = state?.warning { configuration.report(warning) }
-            var ofProcesses = ProcessRunner.Configuration(environment: configuration.environment)
-            ofProcesses.stateDirectory = state
-            ofProcesses.report = configuration.report
             groups = try Self.controlGroups(configuration, incarnation)
+            var ofProcesses = Self.processes(configuration, name)
+            ofProcesses.stateDirectory = state
             ofProcesses.controlGroups = groups
             processes = try ProcessRunner(ofProcesses)
         } catch {
@@ -123,6 +125,7 @@ package struct WorkerHost: Sendable {
         agent.offer = offer
         agent.offer.enforces = groups != nil
         agent.offer.watches = configuration.watchesSources
+        agent.offer.secrets = !configuration.secrets.isEmpty
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
         agent.workerID = state?.worker ?? ""
@@ -151,6 +154,17 @@ package struct WorkerHost: Sendable {
         )
         sources.report = configuration.report
         return OwnSources(sources)
+    }
+
+    private static func processes(
+        _ configuration: Configuration,
+        _ name: String
+    ) -> ProcessRunner.Configuration {
+        var processes = ProcessRunner.Configuration(environment: configuration.environment)
+        processes.report = configuration.report
+        processes.secrets = configuration.secrets
+        processes.workerName = name
+        return processes
     }
 
     private static func controlGroups(
