@@ -46,6 +46,8 @@ struct OperonWorker: AsyncParsableCommand {
 
     @OptionGroup var secrets: SecretArguments
 
+    @OptionGroup var user: UserArguments
+
     @Option(help: "When draining: seconds that running operations have to finish.")
     var drainTimeout: Double = 30
 
@@ -152,6 +154,8 @@ struct OperonWorker: AsyncParsableCommand {
         configuration.labels = offer.workerLabels
         configuration.controlGroups = offer.controlGroups
         configuration.secrets = secrets.places(environment)
+        configuration.users = user.users
+        configuration.hasNoNewPrivileges = user.noNewPrivileges
         configuration.kinds.elements = ElementExpansion()
         configuration.watchesSources = true
         configuration.queues =

@@ -291,6 +291,19 @@ import Testing
         }
     }
 
+    @Test func `a credential of the worker is no secret`() async throws {
+        let secrets = ["operon-broker": Array("amqps://worker:password@broker".utf8)]
+        try await withSecrets(secrets) { places, folder in
+            places.credentials = folder
+        } _: { runner, _ in
+            let result = await runner.run(
+                command("echo $P", ["P": "operon-broker"]),
+                attempt: ProcessSupport.context()
+            )
+            #expect(why(result)?.contains("has no secret “operon-broker”") == true)
+        }
+    }
+
     @Test func `a runner without secrets fails the attempt`() async throws {
         try await ProcessSupport.withRunner { runner in
             let result = await runner.run(

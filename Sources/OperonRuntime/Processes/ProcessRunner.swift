@@ -24,6 +24,11 @@ package final class ProcessRunner: Sendable {
         package var controlGroups: ControlGroups?
         /// Where it finds the values of secrets.
         package var secrets = SecretPlaces()
+        /// The users as which it runs commands.
+        package var users = OperationUsers.none
+        /// Whether commands can get no more rights by executing a program, such as `sudo`. Those of
+        /// other users never can.
+        package var hasNoNewPrivileges = false
         /// The name of its worker, for messages.
         package var workerName = ""
         /// Receives messages for the administrator: the system has no resources left to start
@@ -76,7 +81,8 @@ package final class ProcessRunner: Sendable {
             let number = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard number >= 0 else { throw .current("opening /dev/null") }
             input = Descriptor(owning: number)
-            let files = try ProcessFiles(in: configuration.temporaryDirectory)
+            let users = configuration.users.all
+            let files = try ProcessFiles(in: configuration.temporaryDirectory, users: users)
             try configuration.stateDirectory?.begin(marker: files.marker, files: files.directory)
             guardian = try ProcessGuard(
                 of: files,
@@ -84,7 +90,7 @@ package final class ProcessRunner: Sendable {
             )
             let common = CommonFiles(
                 files: files,
-                socket: try Self.operationSocket(in: files.directory),
+                socket: try Self.operationSocket(in: files.directory, users),
                 report: configuration.report
             )
             self.common = common
@@ -103,11 +109,12 @@ package final class ProcessRunner: Sendable {
         }
     }
 
-    private static func operationSocket(in directory: String) throws(SystemError)
-        -> OperationSocket?
-    {
+    private static func operationSocket(
+        in directory: String,
+        _ users: [OperationUser]
+    ) throws(SystemError) -> OperationSocket? {
         do throws(SystemError) {
-            return try OperationSocket(in: directory)
+            return try OperationSocket(in: directory, users: users.map(\.id))
         } catch {
             guard error.code == ENAMETOOLONG else { throw error }
             return nil
@@ -136,11 +143,13 @@ package final class ProcessRunner: Sendable {
         }
         var context = context
         if inputs != nil { context.inputs = [] }
+        let user = configuration.users.user(ofQueue: context.queue)
         let attempt =
-            inputs?.attempt ?? common.files.attempt(id, hasInputs: !context.inputs.isEmpty)
+            inputs?.attempt
+            ?? common.files.attempt(id, hasInputs: !context.inputs.isEmpty, user: user)
         var command = command
         let event: EventFile?
-        switch await writeEvent(of: command, id) {
+        switch await writeEvent(of: command, id, user) {
         case .failure(let error):
             let end = AttemptEnd(failure(toWriteInputs: error))
             return Report.notStarted(end).value
@@ -217,31 +226,11 @@ extension ProcessRunner {
         _ stop: StopSignal,
         _ onLog: ProcessOutputHandler?
     ) async -> Report {
-        var variables: [String: String]
-        do throws(SpawnFailure) {
-            try ProcessEnvironment.check(arguments: command.arguments)
-            variables = try self.variables(of: command, context, attempt)
-        } catch {
-            return .notStarted(.failed(error.operationError))
-        }
-        if context.enforced != nil, configuration.controlGroups == nil {
-            let why = "Its resources are to be enforced, and the worker makes no control groups."
-            return .notStarted(.failed(SpawnFailure(message: why).operationError))
-        }
-        let products: [ObservedFile]
-        switch await lookBeforeStart(of: command, context, stop) {
+        let ready: Ready
+        switch await prepare(command, context, attempt, stop) {
         case .end(let report): return report
-        case .start(let found): products = found
+        case .start(let prepared): ready = prepared
         }
-        var mask: SecretMask?
-        if !command.secrets.isEmpty {
-            do throws(SecretFailure) {
-                (variables, mask) = try await self.variables(of: command, context, attempt, stop)
-            } catch {
-                return .notStarted(end(for: error))
-            }
-        }
-        if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let group = context.enforced.flatMap { amounts in
             configuration.controlGroups.map {
                 SpawnRequest.Group(groups: $0, limits: ControlGroupLimits(amounts))
@@ -251,8 +240,8 @@ extension ProcessRunner {
             let request = SpawnRequest(
                 id: id,
                 arguments: command.arguments,
-                environment: ProcessEnvironment.lines(variables),
-                path: variables["PATH"] ?? ProcessSpawn.defaultPath,
+                environment: ProcessEnvironment.lines(ready.variables),
+                path: ready.variables["PATH"] ?? ProcessSpawn.defaultPath,
                 directory: command.directory,
                 niceness: context.niceness,
                 timeout: context.timeout,
@@ -260,8 +249,10 @@ extension ProcessRunner {
                 limits: ProcessLimits(command, processors: context.processors),
                 group: group,
                 logBytes: context.limits.logBytes,
-                mask: mask,
-                dumpsNoCore: !command.secrets.isEmpty,
+                mask: ready.mask,
+                dumpsNoCore: !command.secrets.isEmpty || attempt.user != nil,
+                user: attempt.user,
+                hasNoNewPrivileges: configuration.hasNoNewPrivileges || attempt.user != nil,
                 outputPath: attempt.output,
                 stopSignal: stop,
                 onLog: onLog,
@@ -274,30 +265,68 @@ extension ProcessRunner {
         let groupEnd = await group?.groups.end(id) ?? ControlGroups.End()
         var report = await report(outcome, of: command, context, attempt, groupEnd, stop)
         if case .ended(let end) = outcome, end.isUnfinished, stop.requested != .kill {
-            await removeUnfinished(products, of: command, context, stop, &report.value.attempt)
+            let user = attempt.user
+            await removeUnfinished(
+                ready.products,
+                of: command,
+                context,
+                user,
+                stop,
+                &report.value.attempt
+            )
         }
         return report
     }
 
-    func variables(
-        of command: CommandDescription,
-        _ context: ProcessContext,
-        _ attempt: ProcessFiles.Attempt
-    ) throws(SpawnFailure) -> [String: String] {
-        try ProcessEnvironment.variables(
-            of: command,
-            context: context,
-            worker: configuration.environment,
-            files: attempt
-        )
+    /// What a process is started with.
+    private struct Ready {
+        let variables: [String: String]
+        /// What must not appear in what it prints.
+        let mask: SecretMask?
+        /// The files that it produces as they are before, if they may be up to date.
+        let products: [ObservedFile]
     }
 
-    private func end(for failure: SecretFailure) -> AttemptEnd {
-        switch failure {
-        case .failed(let error): .failed(error)
-        case .cancelled: .cancelled
-        case .short(let error): .notYet(after: missed(error))
+    private enum Preparation {
+        case start(Ready)
+        /// It is not started.
+        case end(Report)
+    }
+
+    private func prepare(
+        _ command: CommandDescription,
+        _ context: ProcessContext,
+        _ attempt: ProcessFiles.Attempt,
+        _ stop: StopSignal
+    ) async -> Preparation {
+        var variables: [String: String]
+        do throws(SpawnFailure) {
+            try ProcessEnvironment.check(arguments: command.arguments)
+            variables = try self.variables(of: command, context, attempt)
+        } catch {
+            return .end(.notStarted(.failed(error.operationError)))
         }
+        if context.enforced != nil, configuration.controlGroups == nil {
+            let why = "Its resources are to be enforced, and the worker makes no control groups."
+            return .end(.notStarted(.failed(SpawnFailure(message: why).operationError)))
+        }
+        let products: [ObservedFile]
+        switch await lookBeforeStart(of: command, context, attempt.user, stop) {
+        case .end(let report): return .end(report)
+        case .start(let found): products = found
+        }
+        var mask: SecretMask?
+        if !command.secrets.isEmpty {
+            do throws(SecretFailure) {
+                (variables, mask) = try await self.variables(of: command, context, attempt, stop)
+            } catch {
+                return .end(.notStarted(end(for: error)))
+            }
+        }
+        if let end = await writeInputs(context, to: attempt) {
+            return .end(.notStarted(end))
+        }
+        return .start(Ready(variables: variables, mask: mask, products: products))
     }
 
     private func report(
@@ -333,7 +362,7 @@ extension ProcessRunner {
 
     /// Notes a shortage; returns the pause after which the attempt, which is given back, may be
     /// tried again.
-    private func missed(_ error: SystemError) -> Duration {
+    func missed(_ error: SystemError) -> Duration {
         let now = SystemClock.now()
         let (pause, isNew) = state.withLockedValue { state in
             error.isShortage
@@ -352,13 +381,14 @@ extension ProcessRunner {
     /// trigger.
     private func writeEvent(
         of command: CommandDescription,
-        _ id: UInt64
+        _ id: UInt64,
+        _ user: OperationUser?
     ) async -> Result<EventFile?, SystemError> {
         // benign: a graph file may give a variable of this name any other value.
         guard let text = command.environment[ProcessEnvironment.event], text.hasPrefix("{") else {
             return .success(nil)
         }
-        let file = EventFile(path: common.files.eventPath(of: id))
+        let file = EventFile(path: common.files.eventPath(of: id, user: user), user: user)
         return await filesThread.perform { [common] in
             do throws(SystemError) {
                 try common.repair()
@@ -384,7 +414,7 @@ extension ProcessRunner {
         let error: SystemError? = await filesThread.perform { [common] in
             do throws(SystemError) {
                 try common.repair()
-                try ProcessFiles.write(inputs, to: attempt.inputs)
+                try ProcessFiles.write(inputs, to: attempt)
                 return nil
             } catch {
                 return error
@@ -419,7 +449,7 @@ extension ProcessRunner {
         )
         if result.end == .succeeded, !command.produces.isEmpty {
             let ran = end.endedAt - end.startedAt
-            await checkProducts(of: command, context, stop, ran: ran, &result)
+            await checkProducts(of: command, context, attempt.user, stop, ran: ran, &result)
         }
         // Only a successful attempt has an output.
         if end.hasOutput, result.end == .succeeded {
@@ -497,10 +527,14 @@ extension ProcessRunner {
 // MARK: - Inputs stored before the run
 
 extension ProcessRunner {
-    /// A place for the inputs of one attempt; `nil`: the runner was shut down.
-    package func makeInputs() -> StoredInputs? {
-        nextID().map {
-            StoredInputs(id: $0, attempt: common.files.attempt($0, hasInputs: true), common)
+    /// A place for the inputs of one attempt of a queue; `nil`: the runner was shut down.
+    package func makeInputs(
+        ofQueue queue: String = QueueSettings.defaultName
+    ) -> StoredInputs? {
+        nextID().map { id in
+            let user = configuration.users.user(ofQueue: queue)
+            let attempt = common.files.attempt(id, hasInputs: true, user: user)
+            return StoredInputs(id: id, attempt: attempt, common)
         }
     }
 

@@ -10,6 +10,27 @@ extension ProcessRunner {
         case short(SystemError)
     }
 
+    func variables(
+        of command: CommandDescription,
+        _ context: ProcessContext,
+        _ attempt: ProcessFiles.Attempt
+    ) throws(SpawnFailure) -> [String: String] {
+        try ProcessEnvironment.variables(
+            of: command,
+            context: context,
+            worker: configuration.environment,
+            files: attempt
+        )
+    }
+
+    func end(for failure: SecretFailure) -> AttemptEnd {
+        switch failure {
+        case .failed(let error): .failed(error)
+        case .cancelled: .cancelled
+        case .short(let error): .notYet(after: missed(error))
+        }
+    }
+
     /// The variables of a command with secrets, and what must not appear in its output.
     func variables(
         of command: CommandDescription,
@@ -49,7 +70,8 @@ extension ProcessRunner {
         guard SecretName.isValid(name) else { throw failure(name, "its name is not valid") }
         let places = configuration.secrets
         guard let secretsThread else { throw failure(name, nil) }
-        for directory in [places.directory, places.credentials] {
+        let isOwn = name.hasPrefix(SecretPlaces.ownPrefix)
+        for directory in [places.directory, isOwn ? nil : places.credentials] {
             guard let directory else { continue }
             let read = await FileLook.answer(on: secretsThread, stop, within: places.timeout) {
                 Result { () throws(SecretValue.Failure) in

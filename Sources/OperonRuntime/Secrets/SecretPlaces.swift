@@ -16,6 +16,8 @@ package struct SecretPlaces: Hashable, Sendable {
 
     /// The most bytes of a value.
     package static let valueBytesMax = 64 << 10
+    /// Credentials whose names begin with this are the worker's own, such as the broker's password.
+    static let ownPrefix = "operon-"
     /// The variable in which systemd names the directory of credentials.
     package static let credentialsVariable = "CREDENTIALS_DIRECTORY"
 

@@ -26,6 +26,11 @@ package struct WorkerHost: Sendable {
         package var controlGroups: ControlGroupPlace?
         /// Where it finds the values of secrets; empty: it runs no command that has one.
         package var secrets = SecretPlaces()
+        /// The users as which it runs commands, by queue; that of `nil` is for all other queues.
+        /// Empty: they run as the worker's user. With users, it watches no sources of triggers.
+        package var users: [(queue: String?, user: String)] = []
+        /// Whether commands can get no more rights by executing a program, such as `sudo`.
+        package var hasNoNewPrivileges = false
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
         /// this one leaves running; `nil`: nowhere.
         package var stateDirectory: String?
@@ -45,6 +50,9 @@ package struct WorkerHost: Sendable {
         package var agent: @Sendable (inout WorkerAgent.Configuration) -> Void = { _ in }
         package var linkObserver: WorkerService.LinkObserver = { _ in }
         package var observer: WorkerService.Observer = { _ in }
+
+        /// What watches sources does it as the worker's user.
+        fileprivate var watches: Bool { watchesSources && users.isEmpty }
 
         package init(
             slots: Int,
@@ -76,7 +84,8 @@ package struct WorkerHost: Sendable {
     /// - Throws: `WorkerOfferError` if no coordinator would take what it offers;
     ///   `StateDirectoryError` if another process has that directory, or it cannot be used;
     ///   `ControlGroupError` if it cannot make control groups; `SecretPlaceError` if secrets cannot
-    ///   be used or others may read them; `ProcessRunnerError` if nothing can be run.
+    ///   be used or others may read them; `OperationUserError` if it cannot run commands as other
+    ///   users; `ProcessRunnerError` if nothing can be run.
     package init(
         _ configuration: Configuration,
         logger: Logger,
@@ -94,6 +103,7 @@ package struct WorkerHost: Sendable {
         var groups: ControlGroups?
         do {
             try configuration.secrets.check()
+            let users = try OperationUsers(configuration.users, serving: configuration.queues)
             offer = try machine.checkedOffer(
                 resources: configuration.resources,
                 labels: [WorkerLabel("name", name)] + configuration.labels
@@ -106,6 +116,7 @@ package struct WorkerHost: Sendable {
             var ofProcesses = Self.processes(configuration, name)
             ofProcesses.stateDirectory = state
             ofProcesses.controlGroups = groups
+            ofProcesses.users = users
             processes = try ProcessRunner(ofProcesses)
         } catch {
             groups?.close()
@@ -124,7 +135,7 @@ package struct WorkerHost: Sendable {
         agent.runsAnyKind = kinds.areLookedUp
         agent.offer = offer
         agent.offer.enforces = groups != nil
-        agent.offer.watches = configuration.watchesSources
+        agent.offer.watches = configuration.watches
         agent.offer.secrets = !configuration.secrets.isEmpty
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
@@ -147,7 +158,7 @@ package struct WorkerHost: Sendable {
     }
 
     private static func sources(_ configuration: Configuration) -> OwnSources? {
-        guard configuration.watchesSources else { return nil }
+        guard configuration.watches else { return nil }
         var sources = OwnSources.Configuration(
             watchesMachine: true,
             environment: configuration.environment
@@ -164,6 +175,7 @@ package struct WorkerHost: Sendable {
         processes.report = configuration.report
         processes.secrets = configuration.secrets
         processes.workerName = name
+        processes.hasNoNewPrivileges = configuration.hasNoNewPrivileges
         return processes
     }
 
