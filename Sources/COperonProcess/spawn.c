@@ -185,6 +185,17 @@ IN_CHILD static int execute(const operon_process_request *request) {
     return error;
 }
 
+// The kernel takes the death signal away with the old user.
+IN_CHILD static int become(const operon_process_user *user, pid_t parent) {
+    if (syscall(SYS_setgroups, user->group_count, user->groups) != 0
+        || syscall(SYS_setresgid, user->group, user->group, user->group) != 0
+        || syscall(SYS_setresuid, user->user, user->user, user->user) != 0
+        || syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+        return errno;
+    }
+    return syscall(SYS_getppid) == parent ? 0 : ESRCH;
+}
+
 IN_CHILD static int child_main(void *argument) {
     child_context *context = argument;
     const operon_process_request *request = context->request;
@@ -212,6 +223,13 @@ IN_CHILD static int child_main(void *argument) {
     }
     operon_process_close_others(-1);
     restore_descriptors();
+    if (request->user != NULL) {
+        int error = become(request->user, context->parent);
+        if (error != 0) fail(context, OPERON_PROCESS_USER, error);
+    }
+    if (request->no_new_privileges && syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        fail(context, OPERON_PROCESS_PREPARE, errno);
+    }
 
     // From here on a file system that hangs may hold the child for ever.
     reach(request, OPERON_PROCESS_DIRECTORY);
@@ -231,6 +249,9 @@ IN_CHILD static int child_main(void *argument) {
         (void)syscall(
             SYS_sched_setaffinity, 0, request->processor_words * sizeof(uint64_t),
             request->processors);
+    }
+    if (request->dumps_no_core && limit(RLIMIT_CORE, 0, 0) != 0) {
+        fail(context, OPERON_PROCESS_LIMITS, errno);
     }
     // Last, because until then the child is as large as its parent.
     if ((request->memory != 0 && limit(RLIMIT_AS, request->memory, request->memory) != 0)

@@ -4,9 +4,9 @@
 
 #include "operon_process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/magic.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/timex.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -69,20 +70,36 @@ int operon_process_is_control_group(const char *path) {
     return statfs(path, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where) {
-    (void)status;
-    (void)kind;
-    (void)where;
-    (void)remove(path);
-    return 0;
+// A directory in a directory … : deeper ones stay, so that descriptors suffice.
+enum { REMOVED_LEVELS_MAX = 256 };
+
+// By descriptors: whoever exchanges a directory for a link meanwhile leads nowhere. Not into what
+// somebody mounted there, which is not ours and may not answer.
+static void remove_at(int parent, const char *name, const dev_t *device, int levels) {
+    // A file as a rule: the walk is for what a process made itself.
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT || levels == 0) return;
+    int number = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (number < 0) return;
+    struct stat status;
+    if (fstat(number, &status) != 0 || (device != NULL && status.st_dev != *device)) {
+        (void)close(number);
+        return;
+    }
+    DIR *directory = fdopendir(number);
+    if (directory == NULL) {
+        (void)close(number);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        remove_at(number, entry->d_name, &status.st_dev, levels - 1);
+    }
+    (void)closedir(directory);
+    (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 void operon_process_remove(const char *path) {
-    // A file as a rule: the walk is for what a process made itself.
-    if (unlink(path) == 0 || errno == ENOENT) return;
-    enum { DIRECTORIES_HELD_OPEN = 16 };
-    // Not into what somebody mounted there, which is not ours and may not answer.
-    (void)nftw(path, remove_entry, DIRECTORIES_HELD_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    remove_at(AT_FDCWD, path, NULL, REMOVED_LEVELS_MAX);
 }
 
 char **operon_process_environment(void) {

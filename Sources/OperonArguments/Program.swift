@@ -40,6 +40,10 @@ package enum Program<Command: ParsableCommand> {
             end(Failure(code, error.message), report)
         } catch let error as ControlGroupError {
             end(Failure(ExitStatus.usage, error.message), report)
+        } catch let error as SecretPlaceError {
+            end(Failure(ExitStatus.usage, error.message), report)
+        } catch let error as OperationUserError {
+            end(Failure(ExitStatus.usage, error.message), report)
         } catch let error as WorkerOfferError {
             end(Failure(ExitStatus.usage, error.message), report)
         } catch let code as ExitCode {

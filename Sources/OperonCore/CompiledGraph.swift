@@ -216,6 +216,7 @@ extension CommandDescription {
         var bytes = arguments.reduce(0) { $0 + size($1) }
         // A sum, so the order of the dictionary does not matter.
         bytes += environment.reduce(0) { $0 + size($1.key) + size($1.value) }
+        bytes += secrets.reduce(0) { $0 + size($1.key) + size($1.value) }
         bytes += inheritEnvironment.reduce(0) { $0 + size($1) }
         bytes += produces.reduce(0) { $0 + size($1) } + consumes.reduce(0) { $0 + size($1) }
         return bytes + (directory.map(size) ?? 0)

@@ -91,7 +91,9 @@ struct GraphCompiler {
 
     private mutating func demand(of operation: OperationDescription) -> UInt32 {
         // Most operations need nothing: they are not hashed.
-        if operation.resources.isEmpty, operation.workers.isEmpty { return 0 }
+        if operation.resources.isEmpty, operation.workers.isEmpty, !operation.work.needsSecrets {
+            return 0
+        }
         let demand = ResourceDemand(operation)
         if let number = demandNumbers[demand] { return number }
         let number = UInt32(demands.count)

@@ -169,28 +169,6 @@ struct FieldReader {
         return path
     }
 
-    mutating func environment(_ node: Node, _ key: String) throws(Stop) -> [String: String]? {
-        guard let entries = node.entries else {
-            try mismatch(node, key, "a map of variables")
-            return nil
-        }
-        var variables: [String: String] = [:]
-        for entry in entries {
-            guard OperationDescription.isVariable(entry.key) else {
-                try log.report(
-                    .invalidValue,
-                    at: entry.keyPosition,
-                    entry.key,
-                    "\(entry.key.quoted) cannot be the name of a variable"
-                )
-                return nil
-            }
-            guard let value = try text(entry.value, entry.key) else { return nil }
-            variables[entry.key] = value
-        }
-        return variables
-    }
-
     // MARK: - Numbers and times
 
     mutating func count(

@@ -224,7 +224,7 @@ struct GraphAssembler {
         if case .command(var command) = fields.description.work {
             if !variables.isEmpty {
                 try parameters.count(variables, at: position)
-                command.environment.merge(variables) { own, _ in own }
+                command.setMissing(variables)
                 fields.description.work = .command(command)
             }
             try parameters.countVariables(own: !command.environment.isEmpty, at: position)
@@ -467,12 +467,16 @@ struct GraphAssembler {
         var last: (own: [String: String], merged: [String: String]) = ([:], variables)
         for index in operations.indices {
             guard case .command(var command) = operations[index].work else { continue }
-            // Most have none of their own, or that of the defaults: they share one dictionary.
-            if command.environment != last.own {
-                last.own = command.environment
-                last.merged = variables.merging(last.own) { _, own in own }
+            if !command.secrets.isEmpty {
+                command.setMissing(variables)
+            } else {
+                // Most have none of their own, or that of the defaults: they share one dictionary.
+                if command.environment != last.own {
+                    last.own = command.environment
+                    last.merged = variables.merging(last.own) { _, own in own }
+                }
+                command.environment = last.merged
             }
-            command.environment = last.merged
             operations[index].work = .command(command)
         }
     }
@@ -532,7 +536,7 @@ struct GraphAssembler {
     ) {
         if key == .environment {
             // Each variable that the operation sets overrides the same variable of the defaults.
-            command.environment.merge(process.environment) { own, _ in own }
+            command.setMissing(process.environment, secrets: process.secrets)
         } else if key == .inheritEnvironment {
             command.inheritEnvironment = process.inheritEnvironment
         } else if key == .directory {

@@ -227,9 +227,13 @@ struct GraphWriter {
     /// Writes the settings of a process besides its arguments. The directory is always written,
     /// because its default differs from file to file.
     private mutating func write(_ command: CommandDescription) {
-        if !command.environment.isEmpty {
-            let variables = command.environment.sorted { $0.key < $1.key }
-            let pairs = variables.map { JSONText.string($0.key) + ": " + JSONText.string($0.value) }
+        if !command.environment.isEmpty || !command.secrets.isEmpty {
+            let values = command.environment.map { ($0.key, JSONText.string($0.value)) }
+            let secrets = command.secrets.map { variable in
+                (variable.key, "{\"secret\": " + JSONText.string(variable.value) + "}")
+            }
+            let pairs = (values + secrets).sorted { $0.0 < $1.0 }
+                .map { JSONText.string($0.0) + ": " + $0.1 }
             raw("environment", "{" + pairs.joined(separator: ", ") + "}")
         }
         if command.inheritEnvironment != CommandDescription.defaultInheritEnvironment {

@@ -160,12 +160,11 @@ struct OperationReader {
         into process: inout CommandDescription
     ) throws(Stop) {
         if key == .environment {
-            process.environment = try fields.environment(node, key.name) ?? [:]
-            try checkSize(
-                Self.bytes(of: process.environment),
-                "this environment",
-                at: node.position
-            )
+            var read = CommandDescription(arguments: [])
+            if try fields.environment(node, key.name, into: &read) {
+                (process.environment, process.secrets) = (read.environment, read.secrets)
+            }
+            try checkSize(Self.environmentBytes(of: process), "this environment", at: node.position)
         } else if key == .inheritEnvironment {
             process.inheritEnvironment = try fields.names(node, key.name) ?? []
         } else if key == .grace {
@@ -438,7 +437,7 @@ struct OperationReader {
             }
         }
         var bytes = command.arguments.reduce(0) { $0 + $1.utf8.count + 1 }
-        bytes += Self.bytes(of: command.environment)
+        bytes += Self.environmentBytes(of: command)
         bytes += (command.produces + command.consumes).reduce(0) { $0 + $1.utf8.count + 1 }
         try checkSize(bytes, "this command with its environment", at: node.position)
         return .command(command)
@@ -510,8 +509,11 @@ struct OperationReader {
         return Payload(bytes: bytes)
     }
 
-    private static func bytes(of environment: [String: String]) -> Int {
-        environment.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
+    private static func environmentBytes(of command: CommandDescription) -> Int {
+        func bytes(_ variables: [String: String]) -> Int {
+            variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
+        }
+        return bytes(command.environment) + bytes(command.secrets)
     }
 
     private mutating func checkSize(

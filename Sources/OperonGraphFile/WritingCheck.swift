@@ -30,7 +30,7 @@ struct WritingCheck {
             try check(input, of: operation.name)
         case .command(let command):
             let arguments = command.arguments.reduce(0) { $0 + $1.utf8.count + 1 }
-            let environment = command.environment.reduce(0) {
+            let environment = [command.environment, command.secrets].joined().reduce(0) {
                 $0 + $1.key.utf8.count + $1.value.utf8.count + 2
             }
             let paths = (command.produces + command.consumes).reduce(0) { $0 + $1.utf8.count + 1 }

@@ -168,6 +168,7 @@ extension OperationDescription {
             let why = "\(variable.debugDescription) cannot be the name of a variable"
             throw .invalid(field: field, why: why)
         }
+        try command.checkSecrets(of: name)
         for variable in command.inheritEnvironment {
             let field = "inherited variable of “\(name)”"
             try limits.check(name: variable, of: field)

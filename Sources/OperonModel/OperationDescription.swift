@@ -26,6 +26,11 @@ public enum Work: Hashable, Sendable, Codable {
     /// Whether an external party completes it instead of a worker.
     package var isExternal: Bool { if case .external = self { true } else { false } }
 
+    /// Whether a variable of its process is a secret.
+    package var needsSecrets: Bool {
+        if case .command(let command) = self { !command.secrets.isEmpty } else { false }
+    }
+
     /// The kind of `nothing`.
     public static let nothingKind = "nothing"
     /// The kind of `wait`.
@@ -52,6 +57,10 @@ public struct CommandDescription: Hashable, Sendable, Codable {
     public var arguments: [String]
     /// Environment variables set for the process; they override inherited ones.
     public var environment: [String: String]
+    /// Variables whose values are secrets that only workers know: the name of the secret by the
+    /// name of the variable. At most 64, none of them in `environment` as well. A name of a secret
+    /// has 1…128 letters, digits, `.`, `_` and `-` of ASCII, and does not begin with a dot.
+    public var secrets: [String: String] = [:]
     /// Names of the worker's environment variables that the process inherits.
     public var inheritEnvironment: [String]
     /// The directory in which the process starts; `nil`: the one in which the worker started.
@@ -105,6 +114,27 @@ public struct CommandDescription: Hashable, Sendable, Codable {
 
     /// The arguments of `sh -c line`.
     public static func shell(_ line: String) -> [String] { ["/bin/sh", "-c", line] }
+
+    private enum CodingKeys: String, CodingKey {
+        case arguments, environment, secrets, inheritEnvironment, directory, grace, memory, cpuTime
+        case produces, consumes, skipsIfUpToDate
+    }
+
+    /// Reads what an earlier version has written, too.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        arguments = try container.decode([String].self, forKey: .arguments)
+        environment = try container.decode([String: String].self, forKey: .environment)
+        secrets = try container.decodeIfPresent([String: String].self, forKey: .secrets) ?? [:]
+        inheritEnvironment = try container.decode([String].self, forKey: .inheritEnvironment)
+        directory = try container.decodeIfPresent(String.self, forKey: .directory)
+        grace = try container.decode(Duration.self, forKey: .grace)
+        memory = try container.decodeIfPresent(Int.self, forKey: .memory)
+        cpuTime = try container.decodeIfPresent(Duration.self, forKey: .cpuTime)
+        produces = try container.decode([String].self, forKey: .produces)
+        consumes = try container.decode([String].self, forKey: .consumes)
+        skipsIfUpToDate = try container.decode(Bool.self, forKey: .skipsIfUpToDate)
+    }
 }
 
 /// One entry of an operation's `dependencies`.

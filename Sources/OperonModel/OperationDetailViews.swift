@@ -9,7 +9,7 @@ package struct CommandDetail: Hashable, Sendable, Codable {
     package init(_ command: CommandDescription) {
         arguments = command.arguments
         directory = command.directory
-        environment = command.environment.keys.sorted()
+        environment = (Array(command.environment.keys) + command.secrets.keys).sorted()
     }
 }
 

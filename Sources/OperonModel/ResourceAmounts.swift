@@ -210,12 +210,16 @@ package struct ResourceDemand: Hashable, Sendable {
     package var requirements: [WorkerRequirement]
     /// Whether the worker must hold the operation to its processors and its memory.
     package var isEnforced: Bool
+    /// Whether the worker must know secrets, to which variables of the operation refer.
+    package var needsSecrets: Bool
 
     package init(
         resources: ResourceAmounts = [],
         requirements: [WorkerRequirement] = [],
-        isEnforced: Bool = false
+        isEnforced: Bool = false,
+        needsSecrets: Bool = false
     ) {
+        self.needsSecrets = needsSecrets
         self.resources = resources
         self.requirements = requirements.sorted { $0.label < $1.label }
         self.isEnforced = isEnforced
@@ -225,11 +229,14 @@ package struct ResourceDemand: Hashable, Sendable {
         self.init(
             resources: operation.resources,
             requirements: operation.workers,
-            isEnforced: operation.enforcesResources
+            isEnforced: operation.enforcesResources,
+            needsSecrets: operation.work.needsSecrets
         )
     }
 
-    package var isEmpty: Bool { resources.isEmpty && requirements.isEmpty && !isEnforced }
+    package var isEmpty: Bool {
+        resources.isEmpty && requirements.isEmpty && !isEnforced && !needsSecrets
+    }
 
     /// Whether all names, amounts and values are within their bounds.
     package func isValid(_ limits: Limits) -> Bool {
@@ -260,13 +267,19 @@ package struct ResourceDemand: Hashable, Sendable {
         if isEnforced, !offer.enforces {
             clauses.append("enforce needs a worker that was started with --control-group")
         }
+        if needsSecrets, !offer.secrets { clauses.append(Self.secretsClause) }
         return clauses
     }
+
+    private static let secretsClause =
+        "a secret needs a worker that was started with --secrets, --secrets-program or credentials "
+        + "of systemd"
 
     package func isMet(by offer: WorkerOffer) -> Bool {
         resources.all.allSatisfy { (offer.resources[$0.name] ?? 0) >= $0.amount }
             && requirements.allSatisfy { $0.isMet(by: offer.labels) }
             && (!isEnforced || offer.enforces)
+            && (!needsSecrets || offer.secrets)
     }
 }
 
@@ -279,6 +292,8 @@ package struct WorkerOffer: Hashable, Sendable {
     package var enforces: Bool
     /// Whether it watches sources of triggers.
     package var watches = false
+    /// Whether it knows secrets, to which variables of commands refer.
+    package var secrets = false
 
     package init(
         resources: ResourceAmounts = [],

@@ -113,7 +113,9 @@ extension ResourceDemand {
     package var text: String {
         let amounts = resources.isEmpty ? [] : [ResourceText.text(resources)]
         let enforcement = isEnforced ? ["enforcement (--control-group)"] : []
-        return (amounts + requirements.map(\.text) + enforcement).joined(separator: ", ")
+        let secrets = needsSecrets ? ["secrets (--secrets)"] : []
+        return (amounts + requirements.map(\.text) + enforcement + secrets)
+            .joined(separator: ", ")
     }
 
     /// What the worker that comes closest lacks, for a sentence; `nil`: there is no worker.

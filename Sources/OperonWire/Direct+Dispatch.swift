@@ -44,6 +44,9 @@ extension FieldWriter {
         add(Tag.isEnforced, operation.isEnforced)
         add(Tag.traceParent, operation.traceParent)
         add(Tag.withoutOutput, namesWithoutOutput)
+        if case .command(let command) = operation.work, !command.secrets.isEmpty {
+            try addGenerated(Tag.commandWithSecrets, ProtoCommand(command))
+        }
         endMessage(start)
     }
 
@@ -79,7 +82,10 @@ extension FieldWriter {
         case .nothing: addEmptyMessage(Tag.nothing)
         case .wait(let duration): addEvenZero(Tag.wait, duration.nanoseconds)
         // Starting its process takes a thousand times as long.
-        case .command(let command): try addGenerated(Tag.command, ProtoCommand(command))
+        case .command(let command) where command.secrets.isEmpty:
+            try addGenerated(Tag.command, ProtoCommand(command))
+        // It has a higher number, so it comes last.
+        case .command: break
         case .registered(let kind, let input): addRegistered(Tag.registered, kind, input)
         // No worker ever gets an external operation.
         case .external: break
@@ -145,7 +151,7 @@ extension FieldReader {
             case Tag.inputs:
                 operation.inputs.append(try input(limits))
                 last = tag - 1
-            case Tag.nothing, Tag.wait, Tag.command, Tag.registered:
+            case Tag.nothing, Tag.wait, Tag.command, Tag.registered, Tag.commandWithSecrets:
                 guard !hasWork else { throw Self.irregular }
                 operation.work = try work(tag, limits)
                 hasWork = true
@@ -206,9 +212,11 @@ extension FieldReader {
             try skipEmptyMessage()
             return .nothing
         case Tag.wait: return .wait(try Check.duration(try signed(), ""))
-        case Tag.command:
+        case Tag.command, Tag.commandWithSecrets:
             let command: ProtoCommand = try generated(depth: 3)
-            return .command(try CommandDescription(command))
+            return .command(
+                try CommandDescription(command, withSecrets: tag == Tag.commandWithSecrets)
+            )
         case _: return try registered(limits)
         }
     }

@@ -40,7 +40,8 @@ struct ElementCount {
             case (.watch, 1...2): .watchPart
             case (.watchPart, 5): .body
             case (.dispatch, 2): .operation
-            case (.operation, 13), (.storedOperation, 13): .command
+            case (.operation, 13), (.operation, 32): .command
+            case (.storedOperation, 13), (.storedOperation, 29): .command
             case (.question, 3): .body
             case (.stored, 3): .storedOperation
             case (.envelope, _), (.dispatch, _), (.body, _), (.operation, _), (.command, _),

@@ -59,6 +59,7 @@ enum DispatchedOperationTag {
     static let isEnforced: UInt64 = 25 << 3
     static let traceParent: UInt64 = 28 << 3 | 2
     static let withoutOutput: UInt64 = 29 << 3 | 2
+    static let commandWithSecrets: UInt64 = 32 << 3 | 2
 }
 
 enum RegisteredTag {

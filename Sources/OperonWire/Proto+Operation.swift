@@ -63,7 +63,9 @@ extension ProtoDispatchedOperation {
         switch operation.work {
         case .nothing: work = .nothing(ProtoEmpty())
         case .wait(let duration): work = .waitNanoseconds(duration.nanoseconds)
-        case .command(let command): work = .command(ProtoCommand(command))
+        case .command(let command):
+            let proto = ProtoCommand(command)
+            work = command.secrets.isEmpty ? .command(proto) : .commandWithSecrets(proto)
         case .registered(let kind, let input):
             var registered = ProtoRegistered()
             registered.kind = kind
@@ -174,7 +176,10 @@ extension Work {
         case .nothing: self = .nothing
         case .waitNanoseconds(let duration):
             self = .wait(try Check.duration(duration, "operation.wait"))
-        case .command(let command): self = .command(try CommandDescription(command))
+        case .command(let command):
+            self = .command(try CommandDescription(command, withSecrets: false))
+        case .commandWithSecrets(let command):
+            self = .command(try CommandDescription(command, withSecrets: true))
         case .registered(let registered):
             self = .registered(
                 kind: try Check.name(registered.kind, "operation.kind", limits: limits),
@@ -196,6 +201,12 @@ extension ProtoCommand {
             variable.value = value
             return variable
         }
+        environment += command.secrets.map { name, secret in
+            var variable = ProtoVariable()
+            variable.name = name
+            variable.secret = secret
+            return variable
+        }
         environment.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         inheritEnvironment = command.inheritEnvironment
         if let directory = command.directory { self.directory = directory }
@@ -209,19 +220,18 @@ extension ProtoCommand {
 }
 
 extension CommandDescription {
-    init(_ proto: ProtoCommand) throws(WireError) {
+    /// - Parameter withSecrets: Whether it stood where commands with secrets stand.
+    init(_ proto: ProtoCommand, withSecrets: Bool) throws(WireError) {
+        try self.init(proto)
+        guard secrets.isEmpty == withSecrets else { return }
+        throw .invalid("command.environment", "has \(withSecrets ? "no" : "a") secret")
+    }
+
+    private init(_ proto: ProtoCommand) throws(WireError) {
         guard !proto.arguments.isEmpty else {
             throw .invalid("command.arguments", "is empty: there is no program to run")
         }
-        var environment: [String: String] = [:]
-        environment.reserveCapacity(proto.environment.count)
-        for variable in proto.environment
-        where environment.updateValue(variable.value, forKey: variable.name) != nil {
-            // The name may have millions of bytes and the message is sent back and stored, so cut
-            // it.
-            let name = String(variable.name.unicodeScalars.prefix(64))
-            throw .invalid("command.environment", "sets “\(name)” twice")
-        }
+        let (environment, secrets) = try Self.variables(proto.environment)
         self.init(
             arguments: proto.arguments,
             environment: environment,
@@ -229,6 +239,7 @@ extension CommandDescription {
             directory: proto.hasDirectory ? proto.directory : nil,
             grace: try Check.duration(proto.graceNanoseconds, "command.grace")
         )
+        self.secrets = secrets
         if proto.hasMemoryBytes {
             memory = try Check.bytes(
                 try Check.ordinal(proto.memoryBytes, "command.memory"),
@@ -241,6 +252,39 @@ extension CommandDescription {
         produces = try Self.paths(proto.produces, "command.produces")
         consumes = try Self.paths(proto.consumes, "command.consumes")
         skipsIfUpToDate = proto.skipUpToDate
+    }
+
+    /// The values and the names of secrets, by the names of the variables.
+    private static func variables(
+        _ variables: [ProtoVariable]
+    ) throws(WireError) -> (values: [String: String], secrets: [String: String]) {
+        let field = "command.environment"
+        var (values, secrets): ([String: String], [String: String]) = ([:], [:])
+        values.reserveCapacity(variables.count)
+        for variable in variables {
+            let isNew: Bool
+            if variable.secret.isEmpty {
+                isNew =
+                    values.updateValue(variable.value, forKey: variable.name) == nil
+                    && secrets[variable.name] == nil
+            } else {
+                guard SecretName.isValid(variable.secret), variable.value.isEmpty,
+                    SecretName.mayBeValue(of: variable.name)
+                else { throw .invalid(field, "has a variable whose secret is not valid") }
+                isNew =
+                    secrets.updateValue(variable.secret, forKey: variable.name) == nil
+                    && values[variable.name] == nil
+            }
+            guard !isNew else { continue }
+            // The name may have millions of bytes and the message is sent back and stored, so cut
+            // it.
+            let name = String(variable.name.unicodeScalars.prefix(64))
+            throw .invalid(field, "sets “\(name)” twice")
+        }
+        guard secrets.count <= SecretName.countMax else {
+            throw .invalid(field, "has \(secrets.count) secrets; \(SecretName.countMax) may be")
+        }
+        return (values, secrets)
     }
 
     /// An empty path or one with a NUL character would mean another file to the system.

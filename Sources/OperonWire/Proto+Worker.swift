@@ -62,6 +62,7 @@ extension ProtoHello {
         }
         enforces = hello.offer.enforces
         watches = hello.offer.watches
+        secrets = hello.offer.secrets
         held = hello.held.map { ProtoHeldAttempt($0) }
         firstEvent = hello.firstEvent
         lastEvent = hello.lastEvent
@@ -114,6 +115,7 @@ extension Hello {
         offer.labels = proto.labels.map { WorkerLabel($0.name, $0.value) }
         offer.enforces = proto.enforces
         offer.watches = proto.watches
+        offer.secrets = proto.secrets
         do throws(Refusal) {
             try offer.check(limits)
         } catch {

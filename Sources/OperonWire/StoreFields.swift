@@ -31,6 +31,7 @@ enum OperationField {
     static let cancelSiblings: UInt64 = 20
     static let inFlight: UInt64 = 21
     static let workers: UInt64 = 27
+    static let commandWithSecrets: UInt64 = 29
 }
 
 enum DependencyField {

@@ -103,9 +103,12 @@ package enum StoreFormat {
         return try OperationDescription(message)
     }
 
-    static func command(_ bytes: [UInt8]) throws(WireError) -> CommandDescription {
+    static func command(
+        _ bytes: [UInt8],
+        withSecrets: Bool
+    ) throws(WireError) -> CommandDescription {
         let message: ProtoCommand = try parse(bytes)
-        return try CommandDescription(message)
+        return try CommandDescription(message, withSecrets: withSecrets)
     }
 
     static func registered(_ bytes: [UInt8]) throws(WireError) -> Work {
@@ -278,7 +281,9 @@ extension ProtoStoredOperation {
         switch operation.work {
         case .nothing: work = .nothing(ProtoEmpty())
         case .wait(let duration): work = .waitNanoseconds(duration.nanoseconds)
-        case .command(let command): work = .command(ProtoCommand(command))
+        case .command(let command):
+            let proto = ProtoCommand(command)
+            work = command.secrets.isEmpty ? .command(proto) : .commandWithSecrets(proto)
         case .registered(let kind, let input):
             var registered = ProtoRegistered()
             registered.kind = kind
@@ -345,7 +350,10 @@ extension Work {
         switch proto {
         case .nothing: self = .nothing
         case .waitNanoseconds(let duration): self = .wait(.nanoseconds(duration))
-        case .command(let command): self = .command(try CommandDescription(command))
+        case .command(let command):
+            self = .command(try CommandDescription(command, withSecrets: false))
+        case .commandWithSecrets(let command):
+            self = .command(try CommandDescription(command, withSecrets: true))
         case .registered(let registered):
             self = .registered(
                 kind: registered.kind,

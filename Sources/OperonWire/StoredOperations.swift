@@ -131,8 +131,13 @@ package struct StoredOperations: Sendable {
             case OperationField.nothing:
                 described.work = .nothing
                 (hasWork, mayWantInputs) = (true, false)
-            case OperationField.command:
-                described.work = .command(try StoreFormat.command(Array(body[field.bytes])))
+            case OperationField.command, OperationField.commandWithSecrets:
+                described.work = .command(
+                    try StoreFormat.command(
+                        Array(body[field.bytes]),
+                        withSecrets: field.number == OperationField.commandWithSecrets
+                    )
+                )
                 (hasWork, mayWantInputs) = (true, true)
             case OperationField.registered:
                 described.work = try Self.registered(body, field.bytes)
@@ -264,7 +269,7 @@ package struct StoredOperations: Sendable {
             while let field = try cursor.next(in: body) {
                 switch field.number {
                 case OperationField.dependencies: try addDependency(body, field.bytes)
-                case OperationField.command:
+                case OperationField.command, OperationField.commandWithSecrets:
                     policy.append(UInt8(field.number))
                     workBytes = field.bytes.count
                     mayWantInputs = true

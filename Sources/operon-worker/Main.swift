@@ -45,6 +45,10 @@ struct OperonWorker: AsyncParsableCommand {
 
     @OptionGroup var offer: OfferArguments
 
+    @OptionGroup var secrets: SecretArguments
+
+    @OptionGroup var user: UserArguments
+
     @Option(help: "When draining: seconds that running operations have to finish.")
     var drainTimeout: Double = 30
 
@@ -151,6 +155,9 @@ struct OperonWorker: AsyncParsableCommand {
         configuration.resources = offer.amounts
         configuration.labels = offer.workerLabels
         configuration.controlGroups = offer.controlGroups
+        configuration.secrets = secrets.places(environment)
+        configuration.users = user.users
+        configuration.hasNoNewPrivileges = user.noNewPrivileges
         configuration.kinds.elements = ElementExpansion()
         configuration.watchesSources = true
         configuration.queues =

@@ -236,6 +236,7 @@ private enum AnyGraph {
             ]
             var command = CommandDescription(arguments: some(lines, &random))
             if chance(2, &random) { command.environment = ["A": "", "B": "x=\ny\u{1B}"] }
+            if chance(3, &random) { command.secrets = ["AB": "db", "Z": "a.b_C-1"] }
             if chance(2, &random) { command.inheritEnvironment = some([[], ["HOME"]], &random) }
             command.directory = some([nil, "/tmp", "relative/path"], &random)
             if chance(2, &random) { command.grace = .milliseconds(1_500) }

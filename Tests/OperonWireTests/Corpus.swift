@@ -367,6 +367,20 @@ enum Corpus {
                 }()
             )
         ),
+        CorpusCase(
+            "hello-secrets",
+            worker: .hello(
+                {
+                    var hello = Samples.hello
+                    hello.offer.secrets = true
+                    return hello
+                }()
+            )
+        ),
+        CorpusCase(
+            "dispatch-command-secrets",
+            coordinator: Samples.dispatch(.command(Samples.secretCommand))
+        ),
         CorpusCase("events-returned", worker: Samples.events(.returned(Samples.held))),
         CorpusCase(
             "events-mixed",

@@ -115,7 +115,7 @@ import Testing
                     operation.integer(2, 1)
                     operation.string(4, "n")
                     operation.string(5, "q")
-                    operation.message(32)
+                    operation.message(33)
                 }
                 dispatch.message(2) { operation in
                     operation.held()

@@ -377,6 +377,14 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
                 }
             }
         ),
+        // A name that leads out of a directory, a value beside it, and twice one variable.
+        ("command.environment", { $0.secretVariable("A", "../a") }),
+        ("command.environment", { $0.secretVariable("A", "a", value: "x") }),
+        ("command.environment", { $0.secretVariable("PATH", "a") }),
+        ("command.environment", { $0.secretVariable("A", "a", again: true) }),
+        // A secret where older programs look, and none where secrets are.
+        ("command.environment", { $0.secretVariable("A", "a", field: 13) }),
+        ("command.environment", { $0.message(32) { $0.string(1, "true") } }),
         ("operation.kind", { $0.message(14) }),
         // Not a command.
         (

@@ -224,7 +224,7 @@ struct MessageGenerator {
         default:
             var environment: [String: String] = [:]
             for _ in 0..<below(5) { environment[text()] = text() }
-            return .command(
+            var command =
                 CommandDescription(
                     arguments: list(1...4) { $0.text() },
                     environment: environment,
@@ -237,7 +237,11 @@ struct MessageGenerator {
                     consumes: list(0...2) { $0.pick(["x.c", "../y"]) },
                     skipsIfUpToDate: below(2) == 0
                 )
-            )
+            if below(3) == 0 {
+                for _ in 0...below(3) { command.secrets["S\(below(9))"] = pick(["db", "a.b_C-1"]) }
+                for name in command.secrets.keys { command.environment[name] = nil }
+            }
+            return .command(command)
         }
     }
 
@@ -267,6 +271,7 @@ struct MessageGenerator {
                 labels: [WorkerLabel("region", "eu"), WorkerLabel("zone", "\(below(9))")],
                 enforces: below(2) == 0
             )
+            hello.offer.secrets = below(2) == 0
         }
         return hello
     }

@@ -174,6 +174,12 @@ enum Samples {
         return command
     }()
 
+    static let secretCommand: CommandDescription = {
+        var command = Samples.command
+        command.secrets = ["PASSWORD": "db", "Z": "a.b_c-1"]
+        return command
+    }()
+
     static let welcome = Welcome(
         answers: moment,
         lease: .seconds(6),

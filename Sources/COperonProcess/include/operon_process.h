@@ -27,6 +27,8 @@ typedef enum operon_process_step {
     OPERON_PROCESS_DESCRIPTORS,
     /// The directory to start in.
     OPERON_PROCESS_DIRECTORY,
+    /// The user that it runs as.
+    OPERON_PROCESS_USER,
     /// What it may use of the machine.
     OPERON_PROCESS_LIMITS,
     /// No candidate could be executed.
@@ -41,6 +43,17 @@ typedef struct operon_process_progress {
     /// The `operon_process_step` that the child is at.
     int step;
 } operon_process_progress;
+
+/// A user of the system with the groups that it has at login. All memory is its own.
+typedef struct operon_process_user {
+    char *name;
+    /// The home directory.
+    char *home;
+    uid_t user;
+    gid_t group;
+    gid_t *groups;
+    size_t group_count;
+} operon_process_user;
 
 /// A process to start. All memory is the caller's and is read until the call returns.
 typedef struct operon_process_request {
@@ -67,6 +80,13 @@ typedef struct operon_process_request {
     /// Seconds of CPU time until SIGXCPU and until SIGKILL (RLIMIT_CPU); 0: as the parent.
     uint64_t cpu_seconds;
     uint64_t cpu_seconds_at_most;
+    /// Whether the system writes no core file of it (RLIMIT_CORE): 1 or 0.
+    int dumps_no_core;
+    /// Whether it and what it starts can get no more rights by executing a program
+    /// (PR_SET_NO_NEW_PRIVS): 1 or 0.
+    int no_new_privileges;
+    /// The user that it becomes before it enters its directory; NULL: that of the parent.
+    const operon_process_user *user;
     /// Bits of the processors that it may use, and how many words of 64 there are; 0: those of the
     /// parent.
     const uint64_t *processors;
@@ -92,6 +112,21 @@ typedef struct operon_process_spawned {
 /// The child leads its own process group, has no signal blocked, ignored or handled, and no
 /// descriptor but the three.
 operon_process_spawned operon_process_spawn(const operon_process_request *request);
+
+/// Looks up a user. 0, and the caller frees it; or an `errno`: ENOENT if there is no such user.
+int operon_process_find_user(const char *name, operon_process_user *user);
+
+void operon_process_free_user(operon_process_user *user);
+
+/// From here on the calling thread, and no other one, uses files with the rights of this user
+/// (setfsuid(2)). 0, or -1 and `errno`.
+int operon_process_act_as(uid_t user, gid_t group, const gid_t *groups, size_t count);
+
+/// The user of the process at the other end of a socket of this machine; -1: not to be had.
+int64_t operon_process_peer(int socket);
+
+/// The capabilities in effect (capabilities(7)), a bit for each.
+uint64_t operon_process_capabilities(void);
 
 /// What the child of a start is at.
 operon_process_step operon_process_reached(const operon_process_progress *progress);

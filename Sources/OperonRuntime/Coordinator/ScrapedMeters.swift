@@ -49,8 +49,8 @@ package struct ScrapedMeters: Sendable {
         /// Different for each row.
         let name: String
         let dimensions: [(String, String)]
-        let ready: Int
-        let inFlight: Int
+        var ready: Int
+        var inFlight: Int
     }
 
     private typealias Label = CoordinatorMeters.Label
@@ -83,14 +83,31 @@ package struct ScrapedMeters: Sendable {
                 inFlight: status.inFlight
             )
         }
+        let merged = Self.merged(rows)
         return Self.families(
-            rows.filter { $0.name.utf8.count <= Self.demandBytesMax },
-            unlisted: rows.filter { $0.name.utf8.count > Self.demandBytesMax },
+            merged.filter { $0.name.utf8.count <= Self.demandBytesMax },
+            unlisted: merged.filter { $0.name.utf8.count > Self.demandBytesMax },
             labels: [
                 Label.demandReady, Label.demandInFlight, Label.otherDemandsReady,
                 Label.otherDemandsInFlight,
             ]
         )
+    }
+
+    /// One row for demands that differ only in whether they need secrets, which no label shows.
+    private static func merged(_ rows: [Row]) -> [Row] {
+        var merged: [Row] = []
+        var places: [String: Int] = [:]
+        for row in rows {
+            if let place = places[row.name] {
+                merged[place].ready += row.ready
+                merged[place].inFlight += row.inFlight
+            } else {
+                places[row.name] = merged.count
+                merged.append(row)
+            }
+        }
+        return merged
     }
 
     /// - Parameter labels: those of ready and in flight, and of the two sums.

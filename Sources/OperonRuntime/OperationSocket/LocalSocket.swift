@@ -1,15 +1,16 @@
+import COperonProcess
 import Glibc
 
 /// Unix domain sockets.
 enum LocalSocket {
-    /// A new listening socket that only this user can access.
-    static func listening(at path: String) throws(SystemError) -> Descriptor {
+    /// A new listening socket that only this user can access; with another mode, others as well.
+    static func listening(at path: String, mode: mode_t = 0o600) throws(SystemError) -> Descriptor {
         let listener = try make(nonblocking: true)
         let number = listener.number
         try unsafe address(path) { address, length in
             unsafe bind(number, address, length)
         }
-        guard unsafe chmod(path, 0o600) == 0 else { throw .current("protecting \(path)") }
+        guard unsafe chmod(path, mode) == 0 else { throw .current("protecting \(path)") }
         guard listen(number, 64) == 0 else { throw .current("listening at \(path)") }
         return listener
     }
@@ -31,6 +32,11 @@ enum LocalSocket {
         _ = fcntl(number, F_SETFD, FD_CLOEXEC)
         _ = fcntl(number, F_SETFL, O_NONBLOCK)
         return Descriptor(owning: number)
+    }
+
+    /// The user of the process at the other end; `nil`: unknown.
+    static func peer(of socket: Int32) -> uid_t? {
+        uid_t(exactly: operon_process_peer(socket))
     }
 
     private static func make(nonblocking: Bool) throws(SystemError) -> Descriptor {

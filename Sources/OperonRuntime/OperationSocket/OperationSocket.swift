@@ -16,6 +16,8 @@ final class OperationSocket: @unchecked Sendable {
 
     private struct Shared {
         var tokens: [String: AttemptID] = [:]
+        /// The user of the attempt, for tokens of attempts that run as another user.
+        var users: [String: uid_t] = [:]
         var ofAttempt: [AttemptID: String] = [:]
         var handler: Handler?
         var answers: [(connection: UInt64, bytes: [UInt8])] = []
@@ -42,6 +44,8 @@ final class OperationSocket: @unchecked Sendable {
         var sent = 0
         /// The connection is to be closed without an answer.
         var isOver = false
+        /// The user of the process; `nil`: that was not asked.
+        var user: uid_t?
         /// The attempt, and the task that gets its answer; cancelled when the connection closes.
         var asking: (AttemptID, Task<Void, Never>)?
 
@@ -60,6 +64,7 @@ final class OperationSocket: @unchecked Sendable {
     private static let shortWait: Int32 = 100
 
     let path: String
+    private let users: [uid_t]
     /// Changed by the socket's own thread only.
     private var listener: Listener
     private let wakeup: Descriptor
@@ -75,14 +80,23 @@ final class OperationSocket: @unchecked Sendable {
     private var isShort = false
     private var buffer = [UInt8](repeating: 0, count: OperationSocket.readBytes)
 
-    init(in directory: String, limits: Limits = Limits()) throws(SystemError) {
+    /// - Parameter users: The users of attempts besides the worker's. Connections of any other user
+    ///   are closed.
+    init(
+        in directory: String,
+        users: [uid_t] = [],
+        limits: Limits = Limits()
+    ) throws(SystemError) {
         path = "\(directory)/worker.sock"
+        self.users = users
         requestBytes = limits.additionBytes + OperationSocketFormat.overheadBytes
         connectionsMax = limits.yieldedOperations + Self.connectionsBeside
-        listener = Listener(try LocalSocket.listening(at: path))
+        listener = Listener(try LocalSocket.listening(at: path, mode: Self.mode(users)))
         wakeup = try Descriptor.wakeup(blocking: false)
         try OwnThread.start("operon-socket") { [self] in work() }
     }
+
+    private static func mode(_ users: [uid_t]) -> mode_t { users.isEmpty ? 0o600 : 0o666 }
 
     // MARK: - From any thread
 
@@ -99,13 +113,16 @@ final class OperationSocket: @unchecked Sendable {
         repairing.lock()
         defer { repairing.unlock() }
         guard unsafe access(path, F_OK) != 0, errno == ENOENT else { return }
-        let listener = Listener(try LocalSocket.listening(at: path))
+        let listener = Listener(try LocalSocket.listening(at: path, mode: Self.mode(users)))
         shared.withLockedValue { $0.listener = listener }
         wakeup.signal()
     }
 
     /// Makes the token for an attempt that starts.
-    func begin(_ attempt: AttemptID) -> String {
+    ///
+    /// - Parameter user: Only processes of this user, and of the worker's, may use it; `nil`: all
+    ///   that can connect.
+    func begin(_ attempt: AttemptID, user: uid_t? = nil) -> String {
         var random = SystemRandomNumberGenerator()
         let token =
             Incarnation(rawValue: random.next()).description
@@ -113,6 +130,7 @@ final class OperationSocket: @unchecked Sendable {
         shared.withLockedValue { shared in
             shared.tokens[token] = attempt
             shared.ofAttempt[attempt] = token
+            shared.users[token] = user
         }
         return token
     }
@@ -122,6 +140,7 @@ final class OperationSocket: @unchecked Sendable {
         shared.withLockedValue { shared in
             guard let token = shared.ofAttempt.removeValue(forKey: attempt) else { return }
             shared.tokens[token] = nil
+            shared.users[token] = nil
             shared.dropped[attempt] = nil
         }
     }
@@ -187,7 +206,13 @@ final class OperationSocket: @unchecked Sendable {
                 return
             }
             lastConnection += 1
-            connections.append(Connection(id: lastConnection, socket: socket))
+            let user = users.isEmpty ? nil : LocalSocket.peer(of: socket.number)
+            let connection = Connection(id: lastConnection, socket: socket)
+            connection.user = user
+            // Closed at once: it is of somebody else.
+            guard users.isEmpty || user.map({ $0 == geteuid() || users.contains($0) }) == true
+            else { continue }
+            connections.append(connection)
         }
     }
 
@@ -257,7 +282,9 @@ final class OperationSocket: @unchecked Sendable {
             return answer(.unreadable(error.message), to: id)
         }
         let (attempt, handler) = shared.withLockedValue { shared in
-            (shared.tokens[request.token], shared.handler)
+            let owner = shared.users[request.token]
+            let isOwn = owner == nil || connection.user == owner || connection.user == geteuid()
+            return (isOwn ? shared.tokens[request.token] : nil, shared.handler)
         }
         guard let attempt, let handler else { return answer(.unknownToken, to: id) }
         // An unstructured task: it lives until the worker has answered.

@@ -5,8 +5,14 @@ import Glibc
 /// call blocks and belongs on the files thread.
 struct EventFile: Sendable {
     let path: String
+    /// Who reads it; `nil`: the worker's user.
+    var user: OperationUser?
 
     func write(_ text: String) throws(SystemError) {
+        try user.act { () throws(SystemError) in try writeNow(text) }
+    }
+
+    private func writeNow(_ text: String) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
         let number = unsafe open(path, flags, 0o600)
         guard number >= 0 else { throw .current("making \(path)") }
@@ -23,5 +29,5 @@ struct EventFile: Sendable {
         }
     }
 
-    func remove() { unsafe operon_process_remove(path) }
+    func remove() { user.act { unsafe operon_process_remove(path) } }
 }

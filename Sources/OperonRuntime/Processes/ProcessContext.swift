@@ -6,6 +6,8 @@ package struct ProcessContext: Hashable, Sendable {
     package var graph: String
     /// `OPERON_OPERATION`: the name of the operation in the graph.
     package var operation: String
+    /// The queue of the operation, which may decide about the user of its process.
+    package var queue = QueueSettings.defaultName
     /// `OPERON_ATTEMPT`: the number of this attempt among those of its operation, from 1.
     package var ordinal: UInt32
     /// Written to the file that `OPERON_INPUTS` names, as one JSON object.
@@ -58,6 +60,7 @@ package struct ProcessContext: Hashable, Sendable {
             timeout: operation.timeout,
             limits: limits
         )
+        queue = operation.queue
         traceParent = operation.traceParent
         isRepeat = operation.isRepeat
         environmentAdditions = operation.allocation.variables

@@ -14,8 +14,8 @@ enum ProcessEnvironment {
     /// carriers”).
     static let traceParent = "TRACEPARENT"
 
-    /// Later groups take precedence: inherited, the command's, the attempt's additions, Operon's
-    /// own.
+    /// Later groups take precedence: inherited, those of its user, the command's, the attempt's
+    /// additions, Operon's own.
     static func variables(
         of command: CommandDescription,
         context: ProcessContext,
@@ -31,6 +31,7 @@ enum ProcessEnvironment {
             }
             variables[name] = worker[name]
         }
+        if let user = files.user { variables.merge(user.variables) { _, own in own } }
         variables.merge(command.environment) { _, new in new }
         variables.merge(context.environmentAdditions) { _, new in new }
         variables[attempt] = String(context.ordinal)

@@ -5,7 +5,9 @@ import OperonModel
 
 /// The files through which processes get their inputs and return their outputs: one private
 /// directory (0700) per runner, removed with the runner; two files per attempt, removed after the
-/// attempt.
+/// attempt. If commands run as other users, each of these has a private directory in it, and the
+/// files of its attempts are made, read and removed with its rights; others can look up a known
+/// name in the directory of the runner, and nothing else (0711).
 ///
 /// Every call except `attempt` blocks and belongs on the files thread.
 struct ProcessFiles: Sendable {
@@ -15,9 +17,12 @@ struct ProcessFiles: Sendable {
         let output: String
         /// Whether `inputs` is the attempt's own file and not the shared empty one.
         let hasInputs: Bool
+        /// The user of the attempt; `nil`: that of the worker.
+        var user: OperationUser?
     }
 
     let directory: String
+    private let users: [OperationUser]
     private let hold: DirectoryHold
 
     /// The prefix of the name of every such directory.
@@ -26,8 +31,9 @@ struct ProcessFiles: Sendable {
     /// A text that is in the environment of every process with files here, and of no other process.
     var marker: String { "\(ProcessEnvironment.inputs)=\(directory)/" }
 
-    /// Makes the directory under `parent`.
-    init(in parent: String) throws(SystemError) {
+    /// Makes the directory under `parent`, for processes of the worker's user and of others.
+    init(in parent: String, users: [OperationUser] = []) throws(SystemError) {
+        self.users = users
         var template = Array("\(parent)/\(Self.namePrefix)XXXXXX".utf8CString)
         let made = unsafe template.withUnsafeMutableBufferPointer { buffer in
             unsafe mkdtemp(buffer.baseAddress!) != nil
@@ -39,8 +45,33 @@ struct ProcessFiles: Sendable {
         )
         hold = DirectoryHold()
         try hold.take(directory)
+        try makeCommon()
+    }
+
+    private func makeCommon() throws(SystemError) {
         // Attempts without inputs share one file, so that they cost no file each.
         try ProcessFiles.write([], to: emptyInputs)
+        guard !users.isEmpty else { return }
+        // It has no inputs to keep from others.
+        guard unsafe chmod(directory, 0o711) == 0, unsafe chmod(emptyInputs, 0o444) == 0 else {
+            throw .current("letting other users into \(directory)")
+        }
+        for user in users {
+            let folder = folder(of: user)
+            let (id, group) = unsafe (user.id, user.entry.pointee.group)
+            guard unsafe mkdir(folder, 0o700) == 0, unsafe chown(folder, id, group) == 0 else {
+                throw .current("making \(folder)")
+            }
+            let isReached = user.act { unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            guard isReached >= 0 else {
+                throw .current("reaching \(folder) as \(user.name): set TMPDIR to another folder")
+            }
+            close(isReached)
+        }
+    }
+
+    private func folder(of user: OperationUser?) -> String {
+        user.map { "\(directory)/u\($0.id)" } ?? directory
     }
 
     private var emptyInputs: String { "\(directory)/no-inputs.json" }
@@ -58,24 +89,33 @@ struct ProcessFiles: Sendable {
                 throw .current("making \(directory) again")
             }
             try hold.take(directory)
-            try ProcessFiles.write([], to: emptyInputs)
+            try makeCommon()
             return true
         }
     }
 
     /// The file names for attempt number `id` of this runner. Creates nothing.
-    func attempt(_ id: UInt64, hasInputs: Bool) -> Attempt {
-        Attempt(
-            inputs: hasInputs ? "\(directory)/\(id).inputs.json" : emptyInputs,
-            output: "\(directory)/\(id).output.json",
-            hasInputs: hasInputs
+    func attempt(_ id: UInt64, hasInputs: Bool, user: OperationUser? = nil) -> Attempt {
+        let folder = folder(of: user)
+        return Attempt(
+            inputs: hasInputs ? "\(folder)/\(id).inputs.json" : emptyInputs,
+            output: "\(folder)/\(id).output.json",
+            hasInputs: hasInputs,
+            user: user
         )
     }
 
     /// The file with what fired a trigger, for attempt number `id` of this runner.
-    func eventPath(of id: UInt64) -> String { "\(directory)/\(id).event.json" }
+    func eventPath(of id: UInt64, user: OperationUser? = nil) -> String {
+        "\(folder(of: user))/\(id).event.json"
+    }
 
     // MARK: - Inputs
+
+    /// Writes all inputs to the new file of an attempt.
+    static func write(_ inputs: [NamedInput], to attempt: Attempt) throws(SystemError) {
+        try attempt.user.act { () throws(SystemError) in try write(inputs, to: attempt.inputs) }
+    }
 
     /// Writes all inputs to a new file.
     static func write(_ inputs: [NamedInput], to path: String) throws(SystemError) {
@@ -98,9 +138,15 @@ struct ProcessFiles: Sendable {
 
     /// Reads the output, at most `limit` bytes of it.
     static func readOutput(_ attempt: Attempt, limit: Int) throws(OperationError) -> [UInt8] {
+        try attempt.user.act { () throws(OperationError) in
+            try readOutput(at: attempt.output, limit: limit)
+        }
+    }
+
+    private static func readOutput(at path: String, limit: Int) throws(OperationError) -> [UInt8] {
         // A FIFO in its place must not block the thread, and a link must not lead elsewhere.
         let number = unsafe open(
-            attempt.output,
+            path,
             O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
         )
         guard number >= 0 else {
@@ -154,8 +200,10 @@ struct ProcessFiles: Sendable {
 
     /// Removes the files of one attempt.
     static func remove(_ attempt: Attempt) {
-        removeTree(attempt.output)
-        if attempt.hasInputs { removeTree(attempt.inputs) }
+        attempt.user.act {
+            removeTree(attempt.output)
+            if attempt.hasInputs { removeTree(attempt.inputs) }
+        }
     }
 
     /// Removes the directory with all files.
@@ -186,7 +234,7 @@ private final class DirectoryHold: Sendable {
         let descriptor = Descriptor(owning: number)
         var status = stat()
         guard unsafe fstat(number, &status) == 0 else { throw .current("looking at \(path)") }
-        guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
+        guard status.st_uid == geteuid(), status.st_mode & 0o066 == 0 else {
             throw SystemError(doing: "using \(path), which others may use as well", code: EPERM)
         }
         // Best effort: on a file system without locks, no cleaner looks for them either.

@@ -37,7 +37,7 @@ final class ProcessLoop: @unchecked Sendable {
     /// The most events taken at once; the rest come with the next call.
     private static let eventsMax = 64
     /// Bytes read at once: the default capacity of a pipe.
-    private static let readBytes = 65_536
+    static let readBytes = 65_536
     /// The most reads in a row from a stream whose process has ended: sixteen full pipes. Then
     /// other processes get their turn.
     private static let readsInARow = 16

@@ -17,11 +17,14 @@ extension ProcessRunner {
     func lookBeforeStart(
         of command: CommandDescription,
         _ context: ProcessContext,
+        _ user: OperationUser?,
         _ stop: StopSignal
     ) async -> Beginning {
         guard !command.consumes.isEmpty || command.skipsIfUpToDate else { return .start([]) }
         let answer = await FileLook.answer(on: looksThread, stop, within: context.timeout) {
-            let look = { (paths: [String]) in FileLook.look(at: paths, in: command.directory) }
+            let look = { (paths: [String]) in
+                user.act { FileLook.look(at: paths, in: command.directory) }
+            }
             let produced = command.skipsIfUpToDate ? look(command.produces) : []
             let decision = StartDecision(
                 produced: produced,
@@ -56,6 +59,7 @@ extension ProcessRunner {
         _ before: [ObservedFile],
         of command: CommandDescription,
         _ context: ProcessContext,
+        _ user: OperationUser?,
         _ stop: StopSignal,
         _ result: inout AttemptResult
     ) async {
@@ -68,10 +72,14 @@ extension ProcessRunner {
             after: stop.requested,
             within: max(command.grace, .seconds(1))
         ) {
-            let after = FileLook.look(at: command.produces, in: command.directory)
-            let paths = ObservedFile.unfinished(before: before, after: after)
-                .map { command.produces[$0] }
-            return FileLook.remove(paths, in: command.directory) { isWanted.withLockedValue { $0 } }
+            user.act {
+                let after = FileLook.look(at: command.produces, in: command.directory)
+                let paths = ObservedFile.unfinished(before: before, after: after)
+                    .map { command.produces[$0] }
+                return FileLook.remove(paths, in: command.directory) {
+                    isWanted.withLockedValue { $0 }
+                }
+            }
         }
         // A removal that comes late could hit the files of the next attempt.
         isWanted.withLockedValue { $0 = false }
@@ -84,6 +92,7 @@ extension ProcessRunner {
     func checkProducts(
         of command: CommandDescription,
         _ context: ProcessContext,
+        _ user: OperationUser?,
         _ stop: StopSignal,
         ran: Duration,
         _ result: inout AttemptResult
@@ -98,7 +107,7 @@ extension ProcessRunner {
             after: earlier,
             within: isStopping ? command.grace : left
         ) {
-            FileLook.look(at: command.produces, in: command.directory)
+            user.act { FileLook.look(at: command.produces, in: command.directory) }
         }
         switch answer {
         case .found(let produced):

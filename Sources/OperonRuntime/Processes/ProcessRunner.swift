@@ -22,6 +22,15 @@ package final class ProcessRunner: Sendable {
         package var stateDirectory: StateDirectory?
         /// Holds commands to their resources; `nil`: commands that ask for that are refused.
         package var controlGroups: ControlGroups?
+        /// Where it finds the values of secrets.
+        package var secrets = SecretPlaces()
+        /// The users as which it runs commands.
+        package var users = OperationUsers.none
+        /// Whether commands can get no more rights by executing a program, such as `sudo`. Those of
+        /// other users never can.
+        package var hasNoNewPrivileges = false
+        /// The name of its worker, for messages.
+        package var workerName = ""
         /// Receives messages for the administrator: the system has no resources left to start
         /// processes, or the runner's own files were removed.
         package var report: @Sendable (_ sentence: String) -> Void = { _ in }
@@ -43,15 +52,17 @@ package final class ProcessRunner: Sendable {
         var isShutDown = false
     }
 
-    private let configuration: Configuration
+    let configuration: Configuration
     private let state = NIOLockedValueBox(State())
-    private let common: CommonFiles
+    let common: CommonFiles
     private let guardian: ProcessGuard
-    private let starts: StartPool
+    let starts: StartPool
     private let filesThread: SerialThread
     /// Only looks at the files that commands produce and consume. Their file system may not answer:
     /// that delays other such looks, but nothing else.
     let looksThread: SerialThread
+    /// Only reads secrets: their file system may not answer either. `nil`: there are none.
+    let secretsThread: SerialThread?
     private let loop: ProcessLoop
     /// The socket through which processes reach the worker; `nil`: there is none, because the path
     /// of the directory is too long for a socket.
@@ -70,7 +81,8 @@ package final class ProcessRunner: Sendable {
             let number = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard number >= 0 else { throw .current("opening /dev/null") }
             input = Descriptor(owning: number)
-            let files = try ProcessFiles(in: configuration.temporaryDirectory)
+            let users = configuration.users.all
+            let files = try ProcessFiles(in: configuration.temporaryDirectory, users: users)
             try configuration.stateDirectory?.begin(marker: files.marker, files: files.directory)
             guardian = try ProcessGuard(
                 of: files,
@@ -78,7 +90,7 @@ package final class ProcessRunner: Sendable {
             )
             let common = CommonFiles(
                 files: files,
-                socket: try Self.operationSocket(in: files.directory),
+                socket: try Self.operationSocket(in: files.directory, users),
                 report: configuration.report
             )
             self.common = common
@@ -90,16 +102,19 @@ package final class ProcessRunner: Sendable {
             )
             filesThread = try SerialThread(name: "operon-files")
             looksThread = try SerialThread(name: "operon-looks")
+            secretsThread =
+                configuration.secrets.isEmpty ? nil : try SerialThread(name: "operon-secrets")
         } catch {
             throw ProcessRunnerError(message: "Processes cannot be run: \(error).")
         }
     }
 
-    private static func operationSocket(in directory: String) throws(SystemError)
-        -> OperationSocket?
-    {
+    private static func operationSocket(
+        in directory: String,
+        _ users: [OperationUser]
+    ) throws(SystemError) -> OperationSocket? {
         do throws(SystemError) {
-            return try OperationSocket(in: directory)
+            return try OperationSocket(in: directory, users: users.map(\.id))
         } catch {
             guard error.code == ENAMETOOLONG else { throw error }
             return nil
@@ -128,11 +143,13 @@ package final class ProcessRunner: Sendable {
         }
         var context = context
         if inputs != nil { context.inputs = [] }
+        let user = configuration.users.user(ofQueue: context.queue)
         let attempt =
-            inputs?.attempt ?? common.files.attempt(id, hasInputs: !context.inputs.isEmpty)
+            inputs?.attempt
+            ?? common.files.attempt(id, hasInputs: !context.inputs.isEmpty, user: user)
         var command = command
         let event: EventFile?
-        switch await writeEvent(of: command, id) {
+        switch await writeEvent(of: command, id, user) {
         case .failure(let error):
             let end = AttemptEnd(failure(toWriteInputs: error))
             return Report.notStarted(end).value
@@ -155,7 +172,7 @@ package final class ProcessRunner: Sendable {
     }
 
     /// The number of the next run; `nil`: the runner was shut down.
-    private func nextID() -> UInt64? {
+    func nextID() -> UInt64? {
         state.withLockedValue { state in
             guard !state.isShutDown else { return nil }
             state.lastID += 1
@@ -188,6 +205,7 @@ package final class ProcessRunner: Sendable {
         }
         filesThread.stop()
         looksThread.stop()
+        secretsThread?.stop()
     }
 }
 
@@ -208,28 +226,11 @@ extension ProcessRunner {
         _ stop: StopSignal,
         _ onLog: ProcessOutputHandler?
     ) async -> Report {
-        let variables: [String: String]
-        do throws(SpawnFailure) {
-            try ProcessEnvironment.check(arguments: command.arguments)
-            variables = try ProcessEnvironment.variables(
-                of: command,
-                context: context,
-                worker: configuration.environment,
-                files: attempt
-            )
-        } catch {
-            return .notStarted(.failed(error.operationError))
-        }
-        if context.enforced != nil, configuration.controlGroups == nil {
-            let why = "Its resources are to be enforced, and the worker makes no control groups."
-            return .notStarted(.failed(SpawnFailure(message: why).operationError))
-        }
-        let products: [ObservedFile]
-        switch await lookBeforeStart(of: command, context, stop) {
+        let ready: Ready
+        switch await prepare(command, context, attempt, stop) {
         case .end(let report): return report
-        case .start(let found): products = found
+        case .start(let prepared): ready = prepared
         }
-        if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let group = context.enforced.flatMap { amounts in
             configuration.controlGroups.map {
                 SpawnRequest.Group(groups: $0, limits: ControlGroupLimits(amounts))
@@ -239,8 +240,8 @@ extension ProcessRunner {
             let request = SpawnRequest(
                 id: id,
                 arguments: command.arguments,
-                environment: ProcessEnvironment.lines(variables),
-                path: variables["PATH"] ?? ProcessSpawn.defaultPath,
+                environment: ProcessEnvironment.lines(ready.variables),
+                path: ready.variables["PATH"] ?? ProcessSpawn.defaultPath,
                 directory: command.directory,
                 niceness: context.niceness,
                 timeout: context.timeout,
@@ -248,6 +249,10 @@ extension ProcessRunner {
                 limits: ProcessLimits(command, processors: context.processors),
                 group: group,
                 logBytes: context.limits.logBytes,
+                mask: ready.mask,
+                dumpsNoCore: !command.secrets.isEmpty || attempt.user != nil,
+                user: attempt.user,
+                hasNoNewPrivileges: configuration.hasNoNewPrivileges || attempt.user != nil,
                 outputPath: attempt.output,
                 stopSignal: stop,
                 onLog: onLog,
@@ -260,9 +265,68 @@ extension ProcessRunner {
         let groupEnd = await group?.groups.end(id) ?? ControlGroups.End()
         var report = await report(outcome, of: command, context, attempt, groupEnd, stop)
         if case .ended(let end) = outcome, end.isUnfinished, stop.requested != .kill {
-            await removeUnfinished(products, of: command, context, stop, &report.value.attempt)
+            let user = attempt.user
+            await removeUnfinished(
+                ready.products,
+                of: command,
+                context,
+                user,
+                stop,
+                &report.value.attempt
+            )
         }
         return report
+    }
+
+    /// What a process is started with.
+    private struct Ready {
+        let variables: [String: String]
+        /// What must not appear in what it prints.
+        let mask: SecretMask?
+        /// The files that it produces as they are before, if they may be up to date.
+        let products: [ObservedFile]
+    }
+
+    private enum Preparation {
+        case start(Ready)
+        /// It is not started.
+        case end(Report)
+    }
+
+    private func prepare(
+        _ command: CommandDescription,
+        _ context: ProcessContext,
+        _ attempt: ProcessFiles.Attempt,
+        _ stop: StopSignal
+    ) async -> Preparation {
+        var variables: [String: String]
+        do throws(SpawnFailure) {
+            try ProcessEnvironment.check(arguments: command.arguments)
+            variables = try self.variables(of: command, context, attempt)
+        } catch {
+            return .end(.notStarted(.failed(error.operationError)))
+        }
+        if context.enforced != nil, configuration.controlGroups == nil {
+            let why = "Its resources are to be enforced, and the worker makes no control groups."
+            return .end(.notStarted(.failed(SpawnFailure(message: why).operationError)))
+        }
+        let products: [ObservedFile]
+        switch await lookBeforeStart(of: command, context, attempt.user, stop) {
+        case .end(let report): return .end(report)
+        case .start(let found): products = found
+        }
+        var mask: SecretMask?
+        if !command.secrets.isEmpty {
+            do throws(SecretFailure) {
+                (variables, mask) = try await self.variables(of: command, context, attempt, stop)
+            } catch {
+                return .end(.notStarted(end(for: error)))
+            }
+        }
+        if let end = await writeInputs(context, to: attempt) {
+            return .end(.notStarted(end))
+        }
+        return .start(Ready(variables: variables, mask: mask, products: products))
     }
 
     private func report(
@@ -298,7 +362,7 @@ extension ProcessRunner {
 
     /// Notes a shortage; returns the pause after which the attempt, which is given back, may be
     /// tried again.
-    private func missed(_ error: SystemError) -> Duration {
+    func missed(_ error: SystemError) -> Duration {
         let now = SystemClock.now()
         let (pause, isNew) = state.withLockedValue { state in
             error.isShortage
@@ -317,13 +381,14 @@ extension ProcessRunner {
     /// trigger.
     private func writeEvent(
         of command: CommandDescription,
-        _ id: UInt64
+        _ id: UInt64,
+        _ user: OperationUser?
     ) async -> Result<EventFile?, SystemError> {
         // benign: a graph file may give a variable of this name any other value.
         guard let text = command.environment[ProcessEnvironment.event], text.hasPrefix("{") else {
             return .success(nil)
         }
-        let file = EventFile(path: common.files.eventPath(of: id))
+        let file = EventFile(path: common.files.eventPath(of: id, user: user), user: user)
         return await filesThread.perform { [common] in
             do throws(SystemError) {
                 try common.repair()
@@ -349,7 +414,7 @@ extension ProcessRunner {
         let error: SystemError? = await filesThread.perform { [common] in
             do throws(SystemError) {
                 try common.repair()
-                try ProcessFiles.write(inputs, to: attempt.inputs)
+                try ProcessFiles.write(inputs, to: attempt)
                 return nil
             } catch {
                 return error
@@ -384,7 +449,7 @@ extension ProcessRunner {
         )
         if result.end == .succeeded, !command.produces.isEmpty {
             let ran = end.endedAt - end.startedAt
-            await checkProducts(of: command, context, stop, ran: ran, &result)
+            await checkProducts(of: command, context, attempt.user, stop, ran: ran, &result)
         }
         // Only a successful attempt has an output.
         if end.hasOutput, result.end == .succeeded {
@@ -462,10 +527,14 @@ extension ProcessRunner {
 // MARK: - Inputs stored before the run
 
 extension ProcessRunner {
-    /// A place for the inputs of one attempt; `nil`: the runner was shut down.
-    package func makeInputs() -> StoredInputs? {
-        nextID().map {
-            StoredInputs(id: $0, attempt: common.files.attempt($0, hasInputs: true), common)
+    /// A place for the inputs of one attempt of a queue; `nil`: the runner was shut down.
+    package func makeInputs(
+        ofQueue queue: String = QueueSettings.defaultName
+    ) -> StoredInputs? {
+        nextID().map { id in
+            let user = configuration.users.user(ofQueue: queue)
+            let attempt = common.files.attempt(id, hasInputs: true, user: user)
+            return StoredInputs(id: id, attempt: attempt, common)
         }
     }
 

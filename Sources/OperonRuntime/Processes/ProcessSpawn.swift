@@ -24,6 +24,14 @@ struct SpawnRequest: Sendable {
     /// The control group that it runs in; `nil`: that of the worker.
     let group: Group?
     let logBytes: Int
+    /// What must not appear in what it prints; `nil`: it has no secrets.
+    var mask: SecretMask?
+    /// Whether the system must write no core file of it.
+    var dumpsNoCore = false
+    /// The user that it becomes; `nil`: it stays that of the worker.
+    var user: OperationUser?
+    /// Whether it can get no more rights by executing a program.
+    var hasNoNewPrivileges = false
     /// Checked for an output when the process has ended.
     let outputPath: String
     let stopSignal: StopSignal
@@ -218,6 +226,9 @@ struct ProcessSpawn: Sendable {
         unsafe described.memory = request.limits.memory
         unsafe described.cpu_seconds = request.limits.cpuSeconds
         unsafe described.cpu_seconds_at_most = request.limits.cpuSecondsAtMost
+        unsafe described.no_new_privileges = request.hasNoNewPrivileges ? 1 : 0
+        if let user = request.user { unsafe described.user = UnsafePointer(user.entry) }
+        unsafe described.dumps_no_core = request.dumpsNoCore ? 1 : 0
         unsafe described.progress = progress.noted
         return unsafe request.limits.processors.withUnsafeBufferPointer { words in
             unsafe described.processors = words.baseAddress
@@ -316,6 +327,9 @@ extension SpawnFailure {
             message = SpawnFailure.directory(request.directory ?? "", spawned.error)
         case OPERON_PROCESS_EXECUTE:
             message = SpawnFailure.program(request, spawned.error)
+        case OPERON_PROCESS_USER:
+            let user = request.user?.name ?? ""
+            message = "The process could not become the user “\(user)”: \(why)."
         case OPERON_PROCESS_LIMITS:
             message = "The process could not be given its limits of memory and CPU time: \(why)."
         case OPERON_PROCESS_GROUP:

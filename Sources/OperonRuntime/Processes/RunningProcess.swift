@@ -28,8 +28,10 @@ final class RunningProcess: @unchecked Sendable {
     struct Stream: ~Copyable {
         /// `nil` once it has ended or is given up.
         var reader: Descriptor?
-        /// Bytes read so far.
+        /// Bytes passed on so far.
         var offset: UInt64 = 0
+        /// Masks secrets; `nil`: there are none.
+        var mask: MaskedStream?
     }
 
     let id: UInt64
@@ -63,8 +65,9 @@ final class RunningProcess: @unchecked Sendable {
         id = request.id
         self.process = process
         self.descriptor = consume descriptor
-        self.output = Stream(reader: consume output)
-        self.error = Stream(reader: consume error)
+        let mask = request.mask.map { MaskedStream($0) }
+        self.output = Stream(reader: consume output, mask: mask)
+        self.error = Stream(reader: consume error, mask: mask)
         watch = ProcessWatch(
             startedAt: startedAt,
             timeout: request.timeout,
@@ -166,9 +169,23 @@ final class RunningProcess: @unchecked Sendable {
         guard count > 0 else {
             // A read error on a pipe should not happen; if it does, nothing more would come.
             close(&source.reader)
+            passOnHeld(of: &source, stream)
             return .ended
         }
         let chunk = buffer[..<count]
+        if let masked = source.mask?.append(chunk) {
+            passOnInPieces(masked, of: &source, stream)
+        } else {
+            passOn(chunk, of: &source, stream)
+        }
+        return .bytes
+    }
+
+    private func passOn(
+        _ chunk: ArraySlice<UInt8>,
+        of source: inout Stream,
+        _ stream: LogStream
+    ) {
         request.onLog?(
             PrintedPiece(
                 stream: stream,
@@ -178,14 +195,36 @@ final class RunningProcess: @unchecked Sendable {
             )
         )
         log.append(chunk)
-        source.offset += UInt64(count)
-        return .bytes
+        source.offset += UInt64(chunk.count)
+    }
+
+    /// With what was held back before, it may be longer than what one read gives.
+    private func passOnInPieces(
+        _ bytes: [UInt8],
+        of source: inout Stream,
+        _ stream: LogStream
+    ) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(ProcessLoop.readBytes)
+            passOn(piece, of: &source, stream)
+            rest = rest.dropFirst(piece.count)
+        }
+    }
+
+    /// Passes on what may have been the beginning of a secret: nothing follows.
+    private func passOnHeld(of source: inout Stream, _ stream: LogStream) {
+        guard let held = source.mask?.finish() else { return }
+        passOnInPieces(held, of: &source, stream)
     }
 
     /// Closes both streams and reports the end.
     func finish(at now: Timestamp) {
         close(&output.reader)
         close(&error.reader)
+        // A stream that is given up has not ended.
+        passOnHeld(of: &output, .output)
+        passOnHeld(of: &error, .error)
         stopSignal.detach()
         if let place { request.state?.ended(place) }
         let end = End(

@@ -50,6 +50,6 @@ package final class StoredInputs: Sendable {
 
     private func open() throws(SystemError) -> InputsWriter {
         try common.repair()
-        return try InputsWriter(attempt.inputs)
+        return try attempt.user.act { () throws(SystemError) in try InputsWriter(attempt.inputs) }
     }
 }

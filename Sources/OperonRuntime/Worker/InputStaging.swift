@@ -34,7 +34,7 @@ final class InputStaging: Sendable {
     func perform(_ step: OutputFetcher.Step) -> WorkerAgent.InputProgress? {
         switch step {
         case .begin(let operation, let job):
-            guard let place = place(for: operation.work) else { return nil }
+            guard let place = place(for: operation) else { return nil }
             staged.withLockedValue {
                 $0[operation.held.attempt] = Staged(job: job, place: place)
             }
@@ -51,9 +51,9 @@ final class InputStaging: Sendable {
         }
     }
 
-    private func place(for work: Work) -> Place? {
-        switch work {
-        case .command: processes.makeInputs().map { .file($0) }
+    private func place(for operation: DispatchedOperation) -> Place? {
+        switch operation.work {
+        case .command: processes.makeInputs(ofQueue: operation.queue).map { .file($0) }
         case .nothing, .wait, .registered, .external: .memory([])
         }
     }

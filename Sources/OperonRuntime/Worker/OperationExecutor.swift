@@ -81,11 +81,17 @@ final class OperationExecutor: Sendable {
     }
 
     /// The environment variables through which an attempt's process reaches this worker.
-    private func socketVariables(of attempt: AttemptID) -> [String: String] {
+    ///
+    /// - Parameter queue: That of a command, which decides about its user.
+    private func socketVariables(
+        of attempt: AttemptID,
+        queue: String? = nil
+    ) -> [String: String] {
         guard let socket = processes.socket else { return [:] }
+        let user = queue.flatMap { processes.configuration.users.user(ofQueue: $0)?.id }
         return [
             OperationSocketClient.socketVariable: socket.path,
-            OperationSocketClient.tokenVariable: socket.begin(attempt),
+            OperationSocketClient.tokenVariable: socket.begin(attempt, user: user),
         ]
     }
 
@@ -169,7 +175,8 @@ final class OperationExecutor: Sendable {
             let logs = logContinuation
             let held = operation.held
             var context = ProcessContext(operation, limits: limits)
-            context.environmentAdditions.merge(socketVariables(of: held.attempt)) { _, new in new }
+            let socket = socketVariables(of: held.attempt, queue: operation.queue)
+            context.environmentAdditions.merge(socket) { _, new in new }
             let result = await processes.run(
                 command,
                 attempt: context,

@@ -25,6 +25,13 @@ package struct WorkerHost: Sendable {
         package var watchesSources = false
         /// Where it makes the control groups that hold commands to their resources; `nil`: nowhere.
         package var controlGroups: ControlGroupPlace?
+        /// Where it finds the values of secrets; empty: it runs no command that has one.
+        package var secrets = SecretPlaces()
+        /// The users as which it runs commands, by queue; that of `nil` is for all other queues.
+        /// Empty: they run as the worker's user. With users, it watches no sources of triggers.
+        package var users: [(queue: String?, user: String)] = []
+        /// Whether commands can get no more rights by executing a program, such as `sudo`.
+        package var hasNoNewPrivileges = false
         /// Where it keeps its identity, so that its next run reports this one dead, and ends what
         /// this one leaves running; `nil`: nowhere.
         package var stateDirectory: String?
@@ -46,6 +53,9 @@ package struct WorkerHost: Sendable {
         package var agent: @Sendable (inout WorkerAgent.Configuration) -> Void = { _ in }
         package var linkObserver: WorkerService.LinkObserver = { _ in }
         package var observer: WorkerService.Observer = { _ in }
+
+        /// What watches sources does it as the worker's user.
+        fileprivate var watches: Bool { watchesSources && users.isEmpty }
 
         package init(
             slots: Int,
@@ -76,8 +86,9 @@ package struct WorkerHost: Sendable {
 
     /// - Throws: `WorkerOfferError` if no coordinator would take what it offers;
     ///   `StateDirectoryError` if another process has that directory, or it cannot be used;
-    ///   `ControlGroupError` if it cannot make control groups; `ProcessRunnerError` if nothing can
-    ///   be run.
+    ///   `ControlGroupError` if it cannot make control groups; `SecretPlaceError` if secrets cannot
+    ///   be used or others may read them; `OperationUserError` if it cannot run commands as other
+    ///   users; `ProcessRunnerError` if nothing can be run.
     package init(
         _ configuration: Configuration,
         logger: Logger,
@@ -96,6 +107,8 @@ package struct WorkerHost: Sendable {
         let state: StateDirectory?
         var groups: ControlGroups?
         do {
+            try configuration.secrets.check()
+            let users = try OperationUsers(configuration.users, serving: configuration.queues)
             offer = try machine.checkedOffer(
                 resources: configuration.resources,
                 labels: [WorkerLabel("name", name)] + configuration.labels
@@ -105,11 +118,11 @@ package struct WorkerHost: Sendable {
             }
             if let warning = state?.warning { configuration.report(warning) }
             if let trust, let token = configuration.token { try membership?.begin(trust, token) }
-            var ofProcesses = ProcessRunner.Configuration(environment: configuration.environment)
-            ofProcesses.stateDirectory = state
-            ofProcesses.report = configuration.report
             groups = try Self.controlGroups(configuration, incarnation)
+            var ofProcesses = Self.processes(configuration, name)
+            ofProcesses.stateDirectory = state
             ofProcesses.controlGroups = groups
+            ofProcesses.users = users
             processes = try ProcessRunner(ofProcesses)
         } catch {
             groups?.close()
@@ -127,7 +140,9 @@ package struct WorkerHost: Sendable {
         agent.queues = configuration.queues
         agent.runsAnyKind = kinds.areLookedUp
         agent.offer = offer
-        (agent.offer.enforces, agent.offer.watches) = (groups != nil, configuration.watchesSources)
+        agent.offer.enforces = groups != nil
+        agent.offer.watches = configuration.watches
+        agent.offer.secrets = !configuration.secrets.isEmpty
         agent.processors = machine.processors
         agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
         agent.workerID = state?.worker ?? ""
@@ -172,13 +187,25 @@ package struct WorkerHost: Sendable {
     }
 
     private static func sources(_ configuration: Configuration) -> OwnSources? {
-        guard configuration.watchesSources else { return nil }
+        guard configuration.watches else { return nil }
         var sources = OwnSources.Configuration(
             watchesMachine: true,
             environment: configuration.environment
         )
         sources.report = configuration.report
         return OwnSources(sources)
+    }
+
+    private static func processes(
+        _ configuration: Configuration,
+        _ name: String
+    ) -> ProcessRunner.Configuration {
+        var processes = ProcessRunner.Configuration(environment: configuration.environment)
+        processes.report = configuration.report
+        processes.secrets = configuration.secrets
+        processes.workerName = name
+        processes.hasNoNewPrivileges = configuration.hasNoNewPrivileges
+        return processes
     }
 
     private static func controlGroups(

@@ -705,6 +705,12 @@ nonisolated struct ProtoHello: @unchecked Sendable {
     set {_uniqueStorage()._watches = newValue}
   }
 
+  /// It knows secrets, to which variables of commands refer.
+  var secrets: Bool {
+    get {_storage._secrets}
+    set {_uniqueStorage()._secrets = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1781,6 +1787,16 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     set {_uniqueStorage()._work = .registered(newValue)}
   }
 
+  /// Runs a process with secrets. A reader that does not know them finds no work here: it would
+  /// run the process with empty values.
+  var commandWithSecrets: ProtoCommand {
+    get {
+      if case .commandWithSecrets(let v)? = _storage._work {return v}
+      return ProtoCommand()
+    }
+    set {_uniqueStorage()._work = .commandWithSecrets(newValue)}
+  }
+
   /// How long after the last answered beat was sent the right to run ends. Absent: it holds no key.
   var exclusiveLeaseNanoseconds: Int64 {
     get {_storage._exclusiveLeaseNanoseconds ?? 0}
@@ -1847,6 +1863,9 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     case command(ProtoCommand)
     /// Runs the code that the worker registered under a name.
     case registered(ProtoRegistered)
+    /// Runs a process with secrets. A reader that does not know them finds no work here: it would
+    /// run the process with empty values.
+    case commandWithSecrets(ProtoCommand)
 
   }
 
@@ -1929,7 +1948,12 @@ nonisolated struct ProtoVariable: Sendable {
 
   var name: String = String()
 
+  /// Empty if there is a secret.
   var value: String = String()
+
+  /// The name of the secret that is its value, which the worker knows: 1 to 128 letters, digits,
+  /// ".", "_" and "-", not beginning with ".". Empty: none.
+  var secret: String = String()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3514,7 +3538,7 @@ nonisolated extension ProtoPayload: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{1}enforces\0\u{1}watches\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{2}\u{2}resources\0\u{4}\u{2}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{2}\u{6}labels\0\u{1}enforces\0\u{1}watches\0\u{1}secrets\0\u{c}\u{a}\u{1}\u{c}\u{c}\u{1}")
 
   fileprivate class _StorageClass {
     var _host: String = String()
@@ -3534,6 +3558,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     var _labels: [ProtoWorkerLabel] = []
     var _enforces: Bool = false
     var _watches: Bool = false
+    var _secrets: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -3561,6 +3586,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       _labels = source._labels
       _enforces = source._enforces
       _watches = source._watches
+      _secrets = source._secrets
     }
   }
 
@@ -3596,6 +3622,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
         case 22: try { try decoder.decodeRepeatedMessageField(value: &_storage._labels) }()
         case 23: try { try decoder.decodeSingularBoolField(value: &_storage._enforces) }()
         case 24: try { try decoder.decodeSingularBoolField(value: &_storage._watches) }()
+        case 25: try { try decoder.decodeSingularBoolField(value: &_storage._secrets) }()
         default: break
         }
       }
@@ -3655,6 +3682,9 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       if _storage._watches != false {
         try visitor.visitSingularBoolField(value: _storage._watches, fieldNumber: 24)
       }
+      if _storage._secrets != false {
+        try visitor.visitSingularBoolField(value: _storage._secrets, fieldNumber: 25)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3681,6 +3711,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
         if _storage._labels != rhs_storage._labels {return false}
         if _storage._enforces != rhs_storage._enforces {return false}
         if _storage._watches != rhs_storage._watches {return false}
+        if _storage._secrets != rhs_storage._secrets {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -5328,7 +5359,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{2}\u{5}resources\0\u{3}is_enforced\0\u{4}\u{3}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{4}\u{c}\u{1a}\u{2}\u{c}\u{1e}\u{2}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{3}is_repeat\0\u{2}\u{5}resources\0\u{3}is_enforced\0\u{4}\u{3}trace_parent\0\u{3}without_output\0\u{4}\u{3}command_with_secrets\0\u{c}\u{f}\u{1}\u{c}\u{14}\u{4}\u{c}\u{1a}\u{2}\u{c}\u{1e}\u{2}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -5462,6 +5493,19 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         case 25: try { try decoder.decodeSingularBoolField(value: &_storage._isEnforced) }()
         case 28: try { try decoder.decodeSingularStringField(value: &_storage._traceParent) }()
         case 29: try { try decoder.decodeSingularBytesField(value: &_storage._withoutOutput) }()
+        case 32: try {
+          var v: ProtoCommand?
+          var hadOneofValue = false
+          if let current = _storage._work {
+            hadOneofValue = true
+            if case .commandWithSecrets(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._work = .commandWithSecrets(v)
+          }
+        }()
         default: break
         }
       }
@@ -5521,7 +5565,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         guard case .registered(let v)? = _storage._work else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 14)
       }()
-      case nil: break
+      default: break
       }
       try { if let v = _storage._exclusiveLeaseNanoseconds {
         try visitor.visitSingularInt64Field(value: v, fieldNumber: 16)
@@ -5547,6 +5591,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       if !_storage._withoutOutput.isEmpty {
         try visitor.visitSingularBytesField(value: _storage._withoutOutput, fieldNumber: 29)
       }
+      try { if case .commandWithSecrets(let v)? = _storage._work {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -5665,7 +5712,7 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoVariable: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Variable"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}value\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}value\0\u{1}secret\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5675,6 +5722,7 @@ nonisolated extension ProtoVariable: SwiftProtobuf.Message, SwiftProtobuf._Messa
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.value) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.secret) }()
       default: break
       }
     }
@@ -5687,12 +5735,16 @@ nonisolated extension ProtoVariable: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.value.isEmpty {
       try visitor.visitSingularStringField(value: self.value, fieldNumber: 2)
     }
+    if !self.secret.isEmpty {
+      try visitor.visitSingularStringField(value: self.secret, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: ProtoVariable, rhs: ProtoVariable) -> Bool {
     if lhs.name != rhs.name {return false}
     if lhs.value != rhs.value {return false}
+    if lhs.secret != rhs.secret {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -271,6 +271,15 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
     set {_uniqueStorage()._work = .external(newValue)}
   }
 
+  /// Has secrets. An earlier program finds no work here.
+  var commandWithSecrets: ProtoCommand {
+    get {
+      if case .commandWithSecrets(let v)? = _storage._work {return v}
+      return ProtoCommand()
+    }
+    set {_uniqueStorage()._work = .commandWithSecrets(newValue)}
+  }
+
   var delayNanoseconds: Int64 {
     get {_storage._delayNanoseconds ?? 0}
     set {_uniqueStorage()._delayNanoseconds = newValue}
@@ -343,6 +352,8 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
     case registered(ProtoRegistered)
     /// What whoever completes it is to know.
     case external(ProtoPayload)
+    /// Has secrets. An earlier program finds no work here.
+    case commandWithSecrets(ProtoCommand)
 
   }
 
@@ -772,7 +783,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0\u{2}\u{5}resources\0\u{1}workers\0\u{3}enforces_resources\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0\u{3}in_flight\0\u{2}\u{5}resources\0\u{1}workers\0\u{3}enforces_resources\0\u{3}command_with_secrets\0")
 
   fileprivate class _StorageClass {
     var _name: String = String()
@@ -919,6 +930,19 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         case 26: try { try decoder.decodeRepeatedMessageField(value: &_storage._resources) }()
         case 27: try { try decoder.decodeRepeatedMessageField(value: &_storage._workers) }()
         case 28: try { try decoder.decodeSingularBoolField(value: &_storage._enforcesResources) }()
+        case 29: try {
+          var v: ProtoCommand?
+          var hadOneofValue = false
+          if let current = _storage._work {
+            hadOneofValue = true
+            if case .commandWithSecrets(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._work = .commandWithSecrets(v)
+          }
+        }()
         default: break
         }
       }
@@ -1007,6 +1031,9 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       if _storage._enforcesResources != false {
         try visitor.visitSingularBoolField(value: _storage._enforcesResources, fieldNumber: 28)
       }
+      try { if case .commandWithSecrets(let v)? = _storage._work {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 29)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }

@@ -63,6 +63,8 @@ struct Up: AsyncParsableCommand {
 
     @OptionGroup var offer: OfferArguments
 
+    @OptionGroup var secrets: SecretArguments
+
     @OptionGroup var arguments: CoordinatorArguments
 
     func validate() throws {
@@ -80,6 +82,7 @@ struct Up: AsyncParsableCommand {
             resources: offer.amounts,
             labels: offer.workerLabels,
             controlGroups: offer.controlGroups,
+            secrets: secrets.places(environment),
             drain: .seconds(drainTimeout)
         )
         try await session.run(on: .thisProcess(worker))

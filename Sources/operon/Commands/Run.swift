@@ -32,6 +32,8 @@ struct Run: AsyncParsableCommand {
 
     @OptionGroup var offer: OfferArguments
 
+    @OptionGroup var secrets: SecretArguments
+
     @OptionGroup var broker: BrokerArguments
     @OptionGroup var trust: CoordinatorTrustArguments
 
@@ -156,7 +158,10 @@ struct Run: AsyncParsableCommand {
             return try await DryRun(graph: graph).print(resuming: store, again: Set(from))
         }
         let url = local ? nil : try broker.url(environment: environment)
-        if url != nil { try offer.checkUnused() }
+        if url != nil {
+            try offer.checkUnused()
+            try secrets.checkUnused()
+        }
         let session = try RunSession(
             graph: graph,
             options: RunSession.Options(
@@ -177,7 +182,8 @@ struct Run: AsyncParsableCommand {
                 folds: !elements,
                 resources: offer.amounts,
                 labels: offer.workerLabels,
-                controlGroups: offer.controlGroups
+                controlGroups: offer.controlGroups,
+                secrets: secrets.places(environment)
             ),
             environment: environment
         )

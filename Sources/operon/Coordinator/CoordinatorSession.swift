@@ -28,6 +28,8 @@ struct CoordinatorSession {
         let labels: [WorkerLabel]
         /// Where it makes control groups; `nil`: nowhere.
         let controlGroups: ControlGroupPlace?
+        /// Where it finds the values of secrets.
+        let secrets: SecretPlaces
         /// How long its operations may take at shutdown.
         let drain: Duration
     }
@@ -97,6 +99,7 @@ struct CoordinatorSession {
             worker.labels = own.labels
             worker.watchesSources = true
             worker.controlGroups = own.controlGroups
+            worker.secrets = own.secrets
             worker.kinds.elements = ElementExpansion()
             worker.stateDirectory = path + ".worker"
             worker.spans = spans

@@ -14,6 +14,7 @@ struct LocalOffer: Sendable {
             labels: worker.labels
         )
         offer.enforces = worker.controlGroups != nil
+        offer.secrets = !worker.secrets.isEmpty
         self.offer = offer
     }
 
@@ -113,6 +114,7 @@ struct LocalOffer: Sendable {
             options.append("--label")
         }
         if demand.isEnforced, !offer.enforces { options.append("--control-group") }
+        if demand.needsSecrets, !offer.secrets { options.append("--secrets") }
         return options.joined(separator: " and ")
     }
 }

@@ -59,6 +59,7 @@ struct RunSession {
         var labels: [WorkerLabel] = []
         /// Where it makes control groups; `nil`: nowhere.
         var controlGroups: ControlGroupPlace?
+        var secrets = SecretPlaces()
     }
 
     let graph: LoadedGraph
@@ -142,6 +143,7 @@ struct RunSession {
         worker.resources = options.resources
         worker.labels = options.labels
         worker.controlGroups = options.controlGroups
+        worker.secrets = options.secrets
         worker.spans = spans
         let offer = LocalOffer(worker)
         try offer.check(graph)
