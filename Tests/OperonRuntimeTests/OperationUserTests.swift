@@ -239,6 +239,21 @@ import Testing
 
     // MARK: - What is refused at the start
 
+    @Test func `files that the user could not reach are refused at the start`() throws {
+        let folder = ProcessSupport.temporaryFolder()
+        var configuration = ProcessRunner.Configuration(
+            environment: ProcessSupport.environment,
+            temporaryDirectory: folder
+        )
+        configuration.users = try OperationUsers([(nil, "nobody")], serving: [])
+
+        let error = #expect(throws: ProcessRunnerError.self) { try ProcessRunner(configuration) }
+
+        let message = try #require(error?.message)
+        #expect(message.contains("as nobody (set another TMPDIR): Permission denied"), "\(message)")
+        operon_process_remove(folder)
+    }
+
     @Test(
         arguments: [
             ([(nil, "no-such-user")], [], "there is no user “no-such-user”"),

@@ -62,11 +62,13 @@ struct ProcessFiles: Sendable {
             guard unsafe mkdir(folder, 0o700) == 0, unsafe chown(folder, id, group) == 0 else {
                 throw .current("making \(folder)")
             }
-            let isReached = user.act { unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-            guard isReached >= 0 else {
-                throw .current("reaching \(folder) as \(user.name): set TMPDIR to another folder")
+            try user.act { () throws(SystemError) in
+                let number = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                guard number >= 0 else {
+                    throw .current("entering \(folder) as \(user.name) (set another TMPDIR)")
+                }
+                close(number)
             }
-            close(isReached)
         }
     }
 
