@@ -659,7 +659,7 @@ let package = Package(
             dependencies: [
                 "ClusterKit", "COperonProcess", "OperonArguments", "OperonCore", "OperonFaultKit",
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTestKit",
-                "OperonTesting", "OperonWire",
+                "OperonTesting", "OperonTrust", "OperonWire",
                 .cluster("InMemoryTracing", "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

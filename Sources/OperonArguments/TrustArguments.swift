@@ -59,6 +59,12 @@ package struct WorkerTrustArguments: ParsableArguments {
 
     package func validate() throws {
         if let trust, trust.isEmpty { throw ValidationError("the path of --trust is empty") }
+        if let trust, JoinToken.isToken(trust) {
+            throw ValidationError(
+                "all users of the machine can read a token on the command line: put it into a "
+                    + "file, or into the variable OPERON_TRUST"
+            )
+        }
     }
 
     /// - Parameter say: Receives sentences for the user.

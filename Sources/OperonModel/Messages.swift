@@ -9,6 +9,9 @@ package struct Envelope<Body: Hashable & Sendable>: Hashable, Sendable {
     /// zeros.
     package var sender: WorkerIdentity
     package var body: Body
+    /// What its sender may say; `nil`: everything. It is not sent: the receiver knows it from how
+    /// the message was sealed.
+    package var rights: SenderRights?
 
     package init(
         reign: Reign,
@@ -22,6 +25,40 @@ package struct Envelope<Body: Hashable & Sendable>: Hashable, Sendable {
         self.sequence = sequence
         self.sender = sender
         self.body = body
+    }
+}
+
+/// The queues and registered kinds to which a worker is limited; empty: none.
+package struct SenderRights: Hashable, Sendable {
+    package let queues: [String]
+    package let kinds: [String]
+
+    package init(queues: [String], kinds: [String]) {
+        self.queues = queues
+        self.kinds = kinds
+    }
+
+    package func allows(queue: String) -> Bool { queues.isEmpty || queues.contains(queue) }
+
+    package func allows(kind: String) -> Bool { kinds.isEmpty || kinds.contains(kind) }
+
+    /// - Throws: A refusal of operations that such a worker may not add.
+    package func check(additionOf operations: [OperationDescription]) throws(Refusal) {
+        for operation in operations {
+            guard allows(queue: operation.queue) else {
+                throw .invalid(
+                    field: "queue of “\(operation.name)”",
+                    why: "the worker's join token does not allow the queue “\(operation.queue)”"
+                )
+            }
+            guard case .registered(let kind, _) = operation.work, !allows(kind: kind) else {
+                continue
+            }
+            throw .invalid(
+                field: "kind of “\(operation.name)”",
+                why: "the worker's join token does not allow the kind “\(kind)”"
+            )
+        }
     }
 }
 

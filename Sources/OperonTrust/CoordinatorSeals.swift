@@ -8,7 +8,8 @@ import OperonSystem
 /// first message that the worker seals shows its credentials. Only then is there a session, and
 /// nothing without a session reaches the coordinator's decisions.
 ///
-/// It does nothing by itself: the same calls with the same random bytes give the same results.
+/// It does nothing by itself: the same calls with the same random bytes give the same results. A
+/// copy must not seal, because it would use numbers a second time.
 package struct CoordinatorSeals: Sendable {
     package enum Output: Sendable {
         case message([UInt8], from: Peer)
@@ -18,6 +19,8 @@ package struct CoordinatorSeals: Sendable {
         case send([UInt8], to: WorkerAddress)
         /// Credentials were refused. The worker is told why.
         case refused(WorkerAddress, String)
+        /// The message was refused, and its sender is told that there are no keys.
+        case unknownSession
     }
 
     /// Who has sealed a message.
@@ -27,19 +30,31 @@ package struct CoordinatorSeals: Sendable {
         package let workerKey: [UInt8]
         /// The life of the same worker before this one, if it has shown that it was its own.
         package let predecessor: Incarnation?
+
+        /// By which the worker can be revoked.
+        package var keyText: String { Hex.text(workerKey) }
     }
 
     private struct Member {
         var session: SealSession
         let peer: Peer
+        let certificate: WorkerCertificate
+    }
+
+    /// What belongs to an incarnation as long as it has a session. One whose session was revoked is
+    /// remembered, so that it does not come back with other rights.
+    private struct Known {
+        var connection: UInt32
+        let workerKey: [UInt8]
+        let grant: [UInt8]
     }
 
     /// The most agreements that a worker has not answered; a further one replaces the oldest. Who
     /// knocks without end can keep others from joining meanwhile, and nothing else.
     static let offersMax = 4_096
-    /// The most sessions; with more, the one that joined first is forgotten. Twice as many as there
-    /// may be workers.
-    static let sessionsMax = 20_000
+    /// The most sessions; with more, the oldest of the grant that has most of them is forgotten, so
+    /// that the holder of one token cannot put others out. Twice as many as there may be workers.
+    var sessionsMax = 20_000
 
     private var keys: CoordinatorKeys
     /// Grants and workers' keys that are revoked.
@@ -53,8 +68,9 @@ package struct CoordinatorSeals: Sendable {
     private var members: [UInt64: Member] = [:]
     private var memberOrder = Deque<UInt64>()
     private var numbers: [WorkerAddress: UInt64] = [:]
-    /// The latest connection of each incarnation that has a session.
-    private var latest: [Incarnation: UInt32] = [:]
+    private var known: [Incarnation: Known] = [:]
+    /// The sessions of each grant.
+    private var counts: [[UInt8]: Int] = [:]
     private let ownSealing: SealCipher
     private let ownOpening: SealCipher
     private var ownSent = [UInt64](repeating: 0, count: SealSession.lanes)
@@ -186,9 +202,7 @@ package struct CoordinatorSeals: Sendable {
         _ header: SealedHeader,
         at now: WallTime
     ) throws(SealFault) -> [Output] {
-        if let member = members[header.session] {
-            // Gives up the second reference, so that nothing is copied.
-            let peer = member.peer
+        if let peer = members[header.session]?.peer {
             guard let text = try members[header.session]?.session.open(bytes, header) else {
                 throw .unknownSession
             }
@@ -196,7 +210,7 @@ package struct CoordinatorSeals: Sendable {
         }
         guard var session = offers[header.session] else {
             // The worker's keys are of an earlier start, or were forgotten.
-            return [.send(announcement, to: header.address)]
+            return [.unknownSession, .send(announcement, to: header.address)]
         }
         let text = try session.open(bytes, header)
         offers[header.session] = session
@@ -213,15 +227,18 @@ package struct CoordinatorSeals: Sendable {
                 Array(error.why.utf8),
                 lane: Self.answerLane
             )
-            offers[header.session] = session
+            offers[header.session] = nil
             return [.send(answer, to: header.address), .refused(header.address, error.why)]
         }
         // A connection that came before the present one says nothing any more.
-        if let known = latest[peer.address.incarnation], known > peer.address.connection {
+        if let known = known[peer.address.incarnation],
+            known.connection > peer.address.connection
+        {
             throw .replayed
         }
         offers[header.session] = nil
-        admit(Member(session: session, peer: peer))
+        let certificate = WorkerCertificate(peer.grant, of: peer.workerKey, by: keys)
+        admit(Member(session: session, peer: peer, certificate: certificate))
         return [accept(header.session), .message(reader.takeRest(), from: peer)]
     }
 
@@ -246,9 +263,10 @@ package struct CoordinatorSeals: Sendable {
 
     private mutating func accept(_ number: UInt64) -> Output {
         guard let peer = members[number]?.peer,
+            let certificate = members[number]?.certificate,
             let answer = members[number]?.session.seal(
                 [SealedContent.accepted],
-                WorkerCertificate(peer.grant, of: peer.workerKey, by: keys).bytes,
+                certificate.bytes,
                 lane: Self.answerLane
             )
         else { preconditionFailure("only members are accepted") }
@@ -304,6 +322,11 @@ package struct CoordinatorSeals: Sendable {
             let key = Hex.text(credentials.workerKey)
             throw Refused(why: "its key was revoked (\(key))")
         }
+        if let known = known[incarnation],
+            known.workerKey != credentials.workerKey || known.grant != grant.id
+        {
+            throw Refused(why: "it has joined with other rights before: start it again")
+        }
         return Peer(
             address: session.address,
             grant: grant,
@@ -324,36 +347,50 @@ package struct CoordinatorSeals: Sendable {
         )
     }
 
-    /// What the worker may do whose session this is.
-    package func grant(of address: WorkerAddress) -> WorkerGrant? {
-        numbers[address].flatMap { members[$0]?.peer.grant }
-    }
-
     private mutating func admit(_ member: Member) {
         let address = member.peer.address
         // An earlier connection of the same worker, or an earlier agreement on this one.
-        if let known = latest[address.incarnation] {
-            forget(WorkerAddress(incarnation: address.incarnation, connection: known))
+        if let known = known[address.incarnation] {
+            forget(
+                WorkerAddress(incarnation: address.incarnation, connection: known.connection)
+            )
         }
+        if members.count >= sessionsMax { forgetOldest() }
         let number = member.session.number
         members[number] = member
         memberOrder.append(number)
         numbers[address] = number
-        latest[address.incarnation] = address.connection
-        while members.count > Self.sessionsMax, let oldest = memberOrder.popFirst() {
-            if let address = members[oldest]?.peer.address { forget(address) }
-        }
-        if memberOrder.count > 2 * Self.sessionsMax {
+        counts[member.peer.grant.id, default: 0] += 1
+        known[address.incarnation] = Known(
+            connection: address.connection,
+            workerKey: member.peer.workerKey,
+            grant: member.peer.grant.id
+        )
+        if memberOrder.count > 2 * sessionsMax {
             memberOrder.removeAll { members[$0] == nil }
         }
     }
 
-    private mutating func forget(_ address: WorkerAddress) {
-        guard let number = numbers.removeValue(forKey: address) else { return }
-        members[number] = nil
-        if latest[address.incarnation] == address.connection {
-            latest[address.incarnation] = nil
+    private mutating func forgetOldest() {
+        let most = counts.values.max()
+        let oldest = memberOrder.firstIndex { number in
+            guard let peer = members[number]?.peer else { return false }
+            return counts[peer.grant.id] == most
         }
+        guard let oldest, let peer = members[memberOrder[oldest]]?.peer else { return }
+        memberOrder.remove(at: oldest)
+        forget(peer.address)
+        known[peer.address.incarnation] = nil
+    }
+
+    /// Its incarnation stays known.
+    private mutating func forget(_ address: WorkerAddress) {
+        guard let number = numbers.removeValue(forKey: address),
+            let member = members.removeValue(forKey: number)
+        else { return }
+        let grant = member.peer.grant.id
+        let left = (counts[grant] ?? 1) - 1
+        counts[grant] = left > 0 ? left : nil
     }
 
     package var sessionCount: Int { members.count }

@@ -18,6 +18,8 @@ package enum SealFault: String, Error, Hashable, Sendable, CaseIterable {
     case earlierEpoch
     /// It speaks for another worker than its sender.
     case foreignSender
+    /// Its sender may not say it.
+    case notAllowed
 
     /// A clause that says what is wrong with the message.
     package var text: String {
@@ -25,11 +27,12 @@ package enum SealFault: String, Error, Hashable, Sendable, CaseIterable {
         case .unsealed: "it is not sealed"
         case .malformed: "it has not the form of a message"
         case .forged: "it was changed, or it was sealed for somebody else"
-        case .replayed: "it was received before, or is out of order"
+        case .replayed: "it was received before, or comes too late"
         case .unknownSession: "no keys were agreed for it"
         case .strangeKey: "its sender is not the coordinator that this worker trusts"
         case .unexpected: "it answers nothing that was asked"
         case .earlierEpoch: "it is of an earlier start of the coordinator"
+        case .notAllowed: "its sender may not say that"
         case .foreignSender: "it speaks for another worker than the one that sent it"
         }
     }

@@ -160,7 +160,8 @@ struct Credentials {
         Array("operon 1 worker".utf8) + transcript
     }
 
-    /// No other key has this incarnation, so that nobody can speak for another worker.
+    /// Another key that has this incarnation takes 2^64 attempts to find; and while a worker has a
+    /// session, its coordinator refuses any other key for its incarnation.
     static func incarnation(of workerKey: [UInt8], nonce: [UInt8]) -> Incarnation {
         let hash = SHA256.hash(of: Array("operon 1 incarnation".utf8) + workerKey + nonce)
         let value = hash.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }

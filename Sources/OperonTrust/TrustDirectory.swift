@@ -55,8 +55,14 @@ package struct TrustDirectory: Hashable, Sendable {
         return keys
     }
 
+    /// The id of the token for workers of the same user; `nil`: there is none.
+    package var joinID: String? { (try? JoinToken.read(joinFile))?.grant.idText }
+
     private func writeJoinFile(of keys: CoordinatorKeys) throws(TrustError) {
-        let token = JoinToken(try WorkerGrant(), by: keys)
+        // The same grant, so that revoking it revokes all tokens that were ever there.
+        var grant = try WorkerGrant()
+        if let before = try? JoinToken.read(joinFile) { grant = before.grant }
+        let token = JoinToken(grant, by: keys)
         do throws(SecretFile.Problem) {
             try SecretFile.replace(joinFile, with: Array((token.text + "\n").utf8))
         } catch {
@@ -73,7 +79,11 @@ package struct TrustDirectory: Hashable, Sendable {
 
     /// The keys, which are drawn if there are none.
     package func keysMadeIfMissing() throws(TrustError) -> (keys: CoordinatorKeys, areNew: Bool) {
-        if let keys = try keys() { return (keys, false) }
+        if let keys = try keys() {
+            // Whoever made the keys may have ended before.
+            if unsafe access(joinFile, F_OK) != 0 { try writeJoinFile(of: keys) }
+            return (keys, false)
+        }
         if let keys = try create() { return (keys, true) }
         // Somebody else has made them meanwhile.
         guard let keys = try keys() else { throw TrustError("\(keysFile) comes and goes.") }
@@ -82,6 +92,8 @@ package struct TrustDirectory: Hashable, Sendable {
 
     /// Replaces the keys by their successors.
     package func rotate() throws(TrustError) -> CoordinatorKeys {
+        let lock = try locked()
+        defer { close(lock) }
         guard let keys = try keys() else { throw missing }
         let next = keys.rotated()
         do throws(SecretFile.Problem) {
@@ -125,6 +137,8 @@ package struct TrustDirectory: Hashable, Sendable {
         guard let id = Self.id(text) else {
             throw TrustError("“\(text)” cannot be revoked: \(Self.idForm).")
         }
+        let lock = try locked()
+        defer { close(lock) }
         guard try keys() != nil else { throw missing }
         var revoked = try revoked()
         guard revoked.insert(id).inserted else { return false }
@@ -146,6 +160,23 @@ package struct TrustDirectory: Hashable, Sendable {
     }
 
     // MARK: - Files
+
+    /// A descriptor that keeps others from changing anything until it is closed.
+    private func locked() throws(TrustError) -> Int32 {
+        let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        guard number >= 0 else {
+            guard errno != ENOENT else { throw missing }
+            throw TrustError("\(path) cannot be opened: \(SystemWords.lastError()).")
+        }
+        while flock(number, LOCK_EX) != 0 {
+            guard errno == EINTR else {
+                let why = SystemWords.lastError()
+                close(number)
+                throw TrustError("\(path) cannot be locked: \(why).")
+            }
+        }
+        return number
+    }
 
     /// What changes when one of the files does.
     package var stamp: [String] {

@@ -50,10 +50,10 @@ package struct WorkerGrant: Hashable, Sendable {
     /// By which `operon trust` names it.
     package var idText: String { Hex.text(id) }
 
-    /// Whether operations of this queue are among what it allows.
-    package func allows(queue: String) -> Bool { queues.isEmpty || queues.contains(queue) }
-
-    package func allows(kind: String) -> Bool { kinds.isEmpty || kinds.contains(kind) }
+    /// `nil`: it limits nothing.
+    package var rights: SenderRights? {
+        queues.isEmpty && kinds.isEmpty ? nil : SenderRights(queues: queues, kinds: kinds)
+    }
 
     func write(to writer: inout TrustWriter) {
         writer.append(id)
@@ -138,10 +138,13 @@ package struct JoinToken: Hashable, Sendable {
     }
 
     /// Whether a text is meant to be a token.
-    package static func isToken(_ text: String) -> Bool { text.hasPrefix(prefix) }
+    package static func isToken(_ text: String) -> Bool {
+        text.drop(while: \.isWhitespace).hasPrefix(prefix)
+    }
 
     /// - Throws: `TrustError`, which does not contain the token.
     package init(text: String) throws(TrustError) {
+        let text = text.split(whereSeparator: \.isWhitespace).first ?? ""
         guard text.hasPrefix(Self.prefix), text.utf8.count <= Self.textBytesMax,
             let bytes = Base64.decode(Array(text.utf8.dropFirst(Self.prefix.utf8.count))[...]),
             let token = JoinToken(bytes), token.isValid

@@ -3,7 +3,8 @@ import OperonSystem
 
 /// A worker's side of trust: it agrees keys with the coordinator, and seals and opens all messages.
 ///
-/// It does nothing by itself: the same calls with the same random bytes give the same results.
+/// It does nothing by itself: the same calls with the same random bytes give the same results. A
+/// copy must not seal, because it would use numbers a second time.
 package struct WorkerSeals: Sendable {
     package enum Output: Sendable {
         case message([UInt8])
@@ -21,12 +22,17 @@ package struct WorkerSeals: Sendable {
 
     private struct Session {
         var seal: SealSession
+        /// What shows who the worker is, signed once.
+        let joining: [UInt8]
         let reign: Reign
         let epoch: Epoch
         let signer: [UInt8]
         /// Whether the coordinator has answered, so that it knows the worker.
         var isConfirmed = false
     }
+
+    /// The announcement that was believed last, so that its signatures are checked once.
+    private var believed: Announcement?
 
     /// A question that waits for an offer.
     private struct Question {
@@ -59,6 +65,9 @@ package struct WorkerSeals: Sendable {
 
     // MARK: - The connection
 
+    /// `nil`: there is no connection.
+    package var connection: UInt32? { address?.connection }
+
     /// Keys belong to one connection.
     package mutating func connected(_ connection: UInt32) {
         disconnected()
@@ -86,8 +95,7 @@ package struct WorkerSeals: Sendable {
         guard !current.isConfirmed else {
             return session?.seal.seal([SealedContent.message], body, lane: lane)
         }
-        let credentials = identity.credentials(for: current.seal.transcript)
-        return session?.seal.seal([SealedContent.joining] + credentials.bytes, body, lane: lane)
+        return session?.seal.seal(current.joining, body, lane: lane)
     }
 
     private mutating func knock() -> [UInt8]? {
@@ -113,7 +121,7 @@ package struct WorkerSeals: Sendable {
 
     /// What anybody can send again is only a reason to ask: the answer shows who is there.
     private mutating func hear(_ announcement: Announcement) throws(SealFault) -> [Output] {
-        guard announcement.isTrusted(by: pin) else { throw .strangeKey }
+        try believe(announcement)
         let statement = announcement.statement
         if let session, session.reign == statement.reign, statement.epoch < session.epoch {
             throw .earlierEpoch
@@ -121,10 +129,16 @@ package struct WorkerSeals: Sendable {
         return [knock().map { .send($0) }].compactMap(\.self)
     }
 
+    private mutating func believe(_ announcement: Announcement) throws(SealFault) {
+        guard announcement != believed else { return }
+        guard announcement.isTrusted(by: pin) else { throw .strangeKey }
+        believed = announcement
+    }
+
     private mutating func take(_ offer: Offer, _ bytes: [UInt8]) throws(SealFault) -> [Output] {
         guard let question, offer.knockKey == question.knock.key else { throw .unexpected }
         let statement = offer.announcement.statement
-        guard offer.announcement.isTrusted(by: pin) else { throw .strangeKey }
+        try believe(offer.announcement)
         let agreed = SealSession(
             side: .worker,
             knock: question.knock,
@@ -144,6 +158,8 @@ package struct WorkerSeals: Sendable {
         self.question = nil
         session = Session(
             seal: agreed,
+            joining: [SealedContent.joining]
+                + identity.credentials(for: agreed.transcript).bytes,
             reign: statement.reign,
             epoch: statement.epoch,
             signer: statement.signer

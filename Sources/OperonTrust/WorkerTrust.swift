@@ -13,7 +13,7 @@ package struct WorkerTrust: Sendable {
     let pin: [UInt8]
     private let proof: Credentials.Proof
 
-    /// Of this life. It follows from the key, so that no other worker can have it.
+    /// Of this life. It follows from the key, so that other workers do not have it.
     package let incarnation: Incarnation
 
     /// A worker that keeps nothing: with a new key.

@@ -13,12 +13,15 @@ extension TestCluster {
     package struct Worker: Sendable {
         package let service: WorkerService
         package let incarnation: Incarnation
+        /// By which it can be revoked; `nil`: messages are sent in clear.
+        package let publicKey: [UInt8]?
         private let transport: ScriptedTransport?
         fileprivate let task: Task<Void, any Error>
 
         fileprivate init(_ host: WorkerHost, _ transport: ScriptedTransport?) {
             service = host.service
             incarnation = host.incarnation
+            publicKey = host.publicKey
             self.transport = transport
             task = Task {
                 let result: Result<Void, any Error>

@@ -101,12 +101,13 @@ import Testing
         }
     }
 
-    @Test func `an operation adds nothing to queues and kinds that its worker's token excludes`()
+    @Test func `an operation adds and learns nothing that its worker's token excludes`()
         async throws
     {
         var options = TestCluster.Options.real(.broker)
         let answers = Recorder<[WorkerAgent.RequestAnswer.Content]>([])
         options.script = { invocation in
+            answers.change { $0 = [] }
             for operation in [
                 Self.command("in", queue: "a"), Self.command("out", queue: "b"),
                 OperationDescription(
@@ -121,9 +122,19 @@ import Testing
                 let answer = await invocation.ask(.add(bytes))
                 answers.change { $0.append(answer) }
             }
+            for content in [.read("other/a"), .wait(["other/a"])]
+                as [WorkerAgent.RequestContent]
+            {
+                let answer = await invocation.ask(content)
+                answers.change { $0.append(answer) }
+            }
             return .returned(.empty)
         }
         try await TestCluster.run(options) { cluster in
+            let other = GraphDescription(name: "other", operations: [Self.command("a", queue: "a")])
+            var queued = other
+            queued.queues = [QueueSettings(name: "a")]
+            let before = try await cluster.submit(queued)
             try await cluster.join(
                 "w",
                 slots: 2,
@@ -134,16 +145,20 @@ import Testing
                 name: "parent",
                 work: .registered(kind: "Play", input: .empty)
             )
-            var queued = parent
-            queued.queue = "a"
-            let id = try await cluster.submit(Self.graph([queued], queues: ["a", "b"]))
+            await cluster.service.waitUntilFinished(before)
+            var first = parent
+            first.queue = "a"
+            let id = try await cluster.submit(Self.graph([first], queues: ["a", "b"]))
             await cluster.service.waitUntilFinished(id)
-            let given = answers.current
-            #expect(given.count == 3)
-            #expect(given.first == .added(1))
-            let words = given.dropFirst().map { "\($0)" }
-            #expect(words.first?.contains("does not allow the queue “b”") == true, "\(words)")
-            #expect(words.last?.contains("does not allow the kind “Other”") == true, "\(words)")
+            let words = answers.current.map { "\($0)" }
+            try #require(words.count == 5)
+            #expect(answers.current[0] == .added(1))
+            #expect(words[1].contains("does not allow the queue “b”"), "\(words)")
+            #expect(words[2].contains("does not allow the kind “Other”"), "\(words)")
+            // Of other graphs it learns nothing, not even that they are there.
+            for word in words[3...] {
+                #expect(word.contains("“other/a”, which does not exist"), "\(words)")
+            }
         }
     }
 
@@ -184,18 +199,21 @@ import Testing
         }
     }
 
-    @Test func `a worker is revoked under load, what it ran runs elsewhere, and nothing is lost`()
-        async throws
-    {
+    @Test(arguments: [true, false])
+    func `a worker is revoked under load, what it ran runs elsewhere, and nothing is lost`(
+        byKey: Bool
+    ) async throws {
         try await TestCluster.run(.real(.broker)) { cluster in
             let token = try Self.token(cluster)
             let revoked = try await cluster.join("revoked", slots: 5, token: token)
             try await cluster.join("other", slots: 5)
             let keys = try #require(cluster.keys)
             try await underLoad(cluster) {
-                cluster.service.replace(CoordinatorTrust(keys, revoked: [token.grant.id]))
+                let id = byKey ? try #require(revoked.publicKey) : token.grant.id
+                cluster.service.replace(CoordinatorTrust(keys, revoked: [id]))
                 let error = await revoked.end() as? PortError
-                #expect(error?.message.contains("its join token was revoked") == true)
+                let what = byKey ? "its key was revoked" : "its join token was revoked"
+                #expect(error?.message.contains(what) == true)
             }
         }
     }

@@ -133,26 +133,105 @@ struct JoinTests {
         #expect(try refusal(&pair) == "its join token is of another coordinator")
     }
 
+    /// The greeting of a worker that has agreed keys for this address, with these credentials.
+    private func greeting(
+        _ credentials: (_ transcript: [UInt8]) -> Credentials,
+        for address: WorkerAddress,
+        to coordinator: inout CoordinatorSeals
+    ) throws -> [UInt8] {
+        let privateKey = RandomBytes.draw(X25519.keyBytes)
+        let knock = Knock(address: address, key: X25519.publicKey(of: privateKey))
+        let bytes = try coordinator.receive(knock.frame, at: Pair.start).frame()
+        guard case .offer(let offer) = try SealFrame.read(bytes) else { throw Missing() }
+        var session = try SealSession(
+            side: .worker,
+            knock: knock,
+            number: offer.session,
+            offerHeader: Array(bytes.prefix(offer.headerBytes)),
+            privateKey: privateKey,
+            publicKey: offer.announcement.statement.key
+        ).unwrapped()
+        let shown = credentials(session.transcript).bytes
+        return session.seal([SealedContent.joining] + shown, Array("hello".utf8), lane: 0)
+    }
+
     @Test("a worker cannot speak for another one, even with a token")
     func otherIncarnation() throws {
-        let victim = try Pair(keys: keys)
         var pair = try Pair(keys: keys)
-        // It knocks with the address of the other.
         let thief = pair.identity
-        var seals = WorkerSeals(thief)
-        seals.connected(1)
-        var knock = try seals.seal(bytes("hello"), lane: 0).unwrapped()
-        let number = victim.identity.incarnation.rawValue
-        for (place, shift) in zip(3..<11, stride(from: 56, through: 0, by: -8)) {
-            knock[place] = UInt8(truncatingIfNeeded: number >> UInt64(shift))
+        let victim = try Pair(keys: keys).address
+        let greeting = try greeting(thief.credentials, for: victim, to: &pair.coordinator)
+        let heard = try pair.coordinator.receive(greeting, at: Pair.start)
+        #expect(heard.refusals == ["the worker speaks for another one"])
+        #expect(heard.messages.isEmpty)
+    }
+
+    @Test("credentials that were shown in another agreement are refused")
+    func otherTranscript() throws {
+        var pair = try Pair(keys: keys)
+        let worker = pair.identity
+        let greeting = try greeting(
+            { _ in worker.credentials(for: [UInt8](repeating: 0, count: 32)) },
+            for: pair.address,
+            to: &pair.coordinator
+        )
+        let heard = try pair.coordinator.receive(greeting, at: Pair.start)
+        #expect(heard.refusals == ["the worker has not the key that it names"])
+    }
+
+    @Test("a worker does not come back with other rights, also after it was revoked")
+    func otherGrant() throws {
+        let wide = JoinToken(try WorkerGrant(), by: keys)
+        let narrow = JoinToken(try WorkerGrant(queues: ["a"]), by: keys)
+        var pair = try Pair(keys: keys, token: wide)
+        _ = try pair.join()
+        let worker = pair.identity
+        func again(_ token: JoinToken) -> (_ transcript: [UInt8]) -> Credentials {
+            { transcript in
+                WorkerTrust(
+                    privateKey: worker.privateKey,
+                    nonce: worker.nonce,
+                    predecessorNonce: nil,
+                    pin: keys.publicKey,
+                    proof: .token(token)
+                ).credentials(for: transcript)
+            }
         }
-        let offer = try pair.coordinator.receive(knock, at: Pair.start).frame()
-        // Its own seals notice that the offer is for another one.
-        #expect(throws: SealFault.forged) { try seals.receive(offer) }
-        // With seals that do not, the coordinator notices.
-        let incarnation = Credentials.incarnation(of: thief.publicKey, nonce: thief.nonce)
-        #expect(incarnation == thief.incarnation)
-        #expect(incarnation != victim.identity.incarnation)
+        let second = WorkerAddress(incarnation: worker.incarnation, connection: 2)
+        for revoked in [[], [wide.grant.id]] as [Set<[UInt8]>] {
+            _ = pair.coordinator.replace(keys: keys, revoked: revoked)
+            let greeting = try greeting(again(narrow), for: second, to: &pair.coordinator)
+            let heard = try pair.coordinator.receive(greeting, at: Pair.start)
+            #expect(
+                heard.refusals == ["it has joined with other rights before: start it again"]
+            )
+        }
+        _ = pair.coordinator.replace(keys: keys, revoked: [])
+        let greeting = try greeting(again(wide), for: second, to: &pair.coordinator)
+        #expect(try pair.coordinator.receive(greeting, at: Pair.start).messages == ["hello"])
+    }
+
+    @Test("a clock that is an hour off refuses new workers in words, and no others")
+    func clock() throws {
+        let soon = JoinToken(try WorkerGrant(expiresAt: Pair.start + .seconds(600)), by: keys)
+        let past = JoinToken(try WorkerGrant(expiresAt: Pair.start + .seconds(-600)), by: keys)
+        var member = try Pair(keys: keys, token: soon)
+        _ = try member.join()
+        let ahead = Pair.start + .seconds(3_600)
+        let behind = Pair.start + .seconds(-3_600)
+        // A worker that is a member does not notice.
+        for (number, now) in zip(UInt32(2)..., [ahead, behind]) {
+            let event = try member.say("event")
+            #expect(try member.coordinator.receive(event, at: now).messages == ["event"])
+            member.worker.connected(number)
+            #expect(try member.join("hello", at: now).0.messages == ["hello"])
+        }
+        // A new one is refused early, or let in late.
+        var early = try Pair(keys: keys, token: soon)
+        let refusals = try early.join(at: ahead).0.refusals
+        #expect(refusals.first?.contains("has expired (2027-01-15T08:10:00Z)") == true)
+        var late = try Pair(keys: keys, token: past)
+        #expect(try late.join(at: behind).0.messages == ["hello"])
     }
 
     @Test("a life before that was another worker's is not believed")

@@ -10,6 +10,7 @@ struct Pair {
 
     var coordinator: CoordinatorSeals
     var worker: WorkerSeals
+    let keys: CoordinatorKeys
     let identity: WorkerTrust
     let address: WorkerAddress
 
@@ -21,6 +22,7 @@ struct Pair {
         revoked: Set<[UInt8]> = []
     ) throws {
         let identity = try identity ?? WorkerTrust(token ?? JoinToken(WorkerGrant(), by: keys))
+        self.keys = keys
         self.identity = identity
         coordinator = CoordinatorSeals(
             keys: keys,

@@ -94,7 +94,7 @@ package final class CoordinatorHost: Sendable {
     private let link: Link
     private let overtime: Duration?
     /// `nil`: messages are sent in clear.
-    private let keys: TrustDirectory?
+    private let trust: CoordinatorTrust?
     private let logger: Logger
     private let workerEnded = Latch()
 
@@ -114,7 +114,7 @@ package final class CoordinatorHost: Sendable {
         self.leadership = leadership
         self.link = link
         overtime = configuration.overtime
-        keys = configuration.trust?.directory
+        trust = configuration.trust
         self.logger = logger
         service = CoordinatorService(
             scheduler: start.scheduler,
@@ -235,7 +235,9 @@ package final class CoordinatorHost: Sendable {
                     try await worker.service.run()
                 }
             }
-            if let keys { group.addTask { try await self.follow(keys) } }
+            if let trust, let keys = trust.directory {
+                group.addTask { try await self.follow(keys, since: trust.stamp) }
+            }
             for activity in activities {
                 group.addTask { try await activity.run(self) }
             }
@@ -249,19 +251,20 @@ package final class CoordinatorHost: Sendable {
     private struct Ended: Error {}
 
     /// Reads the keys again whenever their files have changed.
-    private func follow(_ keys: TrustDirectory) async throws {
-        var stamp = keys.stamp
+    private func follow(_ keys: TrustDirectory, since stamp: [String]) async throws {
+        var stamp = stamp
         while true {
+            let now = keys.stamp
+            if now != stamp {
+                stamp = now
+                do throws(TrustError) {
+                    service.replace(try CoordinatorTrust(keys))
+                } catch {
+                    logger.error("the keys stay as they were", metadata: ["reason": "\(error)"])
+                }
+            }
             // Nothing tells of changes on all file systems.
             try await Task.sleep(for: .seconds(1))
-            let now = keys.stamp
-            guard now != stamp else { continue }
-            stamp = now
-            do throws(TrustError) {
-                service.replace(try CoordinatorTrust(keys))
-            } catch {
-                logger.error("the keys stay as they were", metadata: ["reason": "\(error)"])
-            }
         }
     }
 

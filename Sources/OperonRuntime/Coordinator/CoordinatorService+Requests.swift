@@ -9,10 +9,9 @@ extension CoordinatorService {
     /// Loads the outputs that the requests among these events need, then handles the events: an
     /// added operation may start in the same step.
     func serve(_ events: [Scheduler.Event]) async {
-        for case .workerMessage(let envelope) in events {
-            catalog.requests.grant = seals?.grant(of: envelope.sender.address)
-        }
         await loadOutputs(for: events)
+        // Not while something is awaited: clients use the catalog meanwhile.
+        catalog.requests.rights = events.lazy.compactMap(\.rights).first
         handle(events)
         catalog.requests = GraphCatalog.Requests()
     }
@@ -52,7 +51,11 @@ extension CoordinatorService {
                 case .events(let batch) = envelope.body
             else { continue }
             take(event)
-            defer { putDown(isHandled: false) }
+            catalog.requests.rights = envelope.rights
+            defer {
+                catalog.requests.rights = nil
+                putDown(isHandled: false)
+            }
             for event in batch.events {
                 // Requests of attempts that the sender does not own are refused later, unread.
                 guard scheduler.owns(event.held, envelope.sender) else { continue }
@@ -118,8 +121,16 @@ extension Scheduler.Event {
         return batch.events.contains { event in
             switch event {
             case .added, .read: true
-            case .started, .finished, .returned, .yielded: false
+            // Names of other graphs, which not every worker may use.
+            case .yielded: envelope.rights != nil
+            case .started, .finished, .returned: false
             }
         }
+    }
+
+    /// What its sender may say; `nil`: everything.
+    fileprivate var rights: SenderRights? {
+        guard case .workerMessage(let envelope) = self else { return nil }
+        return envelope.rights
     }
 }

@@ -26,7 +26,7 @@ extension CoordinatorService {
     nonisolated func send(_ item: CoordinatorOutbox.Item) async {
         // A message that may be too large is encoded, which gives its exact size in bytes.
         let cost = item.approximateBytes
-        if case .worker(let address) = item.receiver, cost < limits.messageBytes / 2,
+        if seals == nil, case .worker(let address) = item.receiver, cost < limits.messageBytes / 2,
             await transport.send(
                 item.envelope,
                 cost: cost,

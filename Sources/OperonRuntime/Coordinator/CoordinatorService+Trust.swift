@@ -24,6 +24,7 @@ extension CoordinatorService {
             case .own(let body): event = await decoded(body, from: nil)
             case .send(let frame, let address):
                 await transport.send(frame, to: address, priority: 0)
+            case .unknownSession: refuse(.unknownSession)
             case .refused(let address, let why):
                 logger.warning(
                     "worker refused",
@@ -40,8 +41,13 @@ extension CoordinatorService {
     ) async -> Scheduler.Event? {
         do throws(WireError) {
             let envelope = try Wire.decodeWorker(body, limits: limits)
-            guard let peer else { return .workerMessage(envelope) }
-            return await allowed(envelope, from: peer).map { .workerMessage($0) }
+            guard let seals else { return .workerMessage(envelope) }
+            guard let peer else {
+                // The only message of a coordinator to itself.
+                guard case .tick = envelope.body else { return nil }
+                return .workerMessage(envelope)
+            }
+            return await allowed(envelope, from: peer, seals).map { .workerMessage($0) }
         } catch {
             await countUndecodable(error)
             return nil
@@ -51,17 +57,50 @@ extension CoordinatorService {
     /// What of a message its sender may say; `nil`: nothing.
     private nonisolated func allowed(
         _ envelope: WorkerEnvelope,
-        from peer: CoordinatorSeals.Peer
+        from peer: CoordinatorSeals.Peer,
+        _ seals: CoordinatorSealBox
     ) async -> WorkerEnvelope? {
         guard envelope.sender.address == peer.address else {
             refuse(.foreignSender)
             return nil
         }
-        guard case .hello(var hello) = envelope.body else { return envelope }
-        hello.predecessor = hello.predecessor.flatMap { $0 == peer.predecessor ? $0 : nil }
+        // Who has agreed keys with this start has not heard of a later one.
+        let claimsLater = envelope.reign == seals.reign && envelope.epoch > seals.epoch
+        var envelope = envelope
+        envelope.rights = peer.grant.rights
+        switch envelope.body {
+        case .tick: break
+        case .watched where !peer.grant.queues.isEmpty: break
+        case .hello(let hello) where !claimsLater:
+            return await allowed(hello, of: envelope, from: peer, seals)
+        case _ where !claimsLater: return envelope
+        case _: break
+        }
+        refuse(.notAllowed)
+        return nil
+    }
+
+    private nonisolated func allowed(
+        _ hello: Hello,
+        of envelope: WorkerEnvelope,
+        from peer: CoordinatorSeals.Peer,
+        _ seals: CoordinatorSealBox
+    ) async -> WorkerEnvelope? {
+        var hello = hello
+        if let predecessor = hello.predecessor, predecessor != peer.predecessor {
+            logger.notice(
+                "a worker cannot show that a life before it was its own",
+                metadata: ["worker": "\(envelope.sender.name)", "before": "\(predecessor)"]
+            )
+            hello.predecessor = nil
+        }
+        logger.debug(
+            "a worker greets",
+            metadata: ["worker": "\(envelope.sender.name)", "key": "\(peer.keyText)"]
+        )
         guard hello.limit(to: peer.grant) else {
             let why = "its join token allows none of the queues that it serves"
-            if let frame = seals?.refusal(why, of: peer.address) {
+            if let frame = seals.refusal(why, of: peer.address) {
                 await transport.send(frame, to: peer.address, priority: 0)
             }
             logger.warning(
@@ -124,37 +163,19 @@ extension CoordinatorService {
 extension Hello {
     /// Leaves what the grant allows. Returns whether that is anything.
     mutating func limit(to grant: WorkerGrant) -> Bool {
-        if !grant.queues.isEmpty {
-            queues = queues.isEmpty ? grant.queues : queues.filter(grant.allows(queue:))
+        guard let rights = grant.rights else { return true }
+        if !rights.queues.isEmpty {
+            queues = queues.isEmpty ? rights.queues : queues.filter(rights.allows(queue:))
             guard !queues.isEmpty else { return false }
+            // The firings of a trigger may go to any queue.
+            offer.watches = false
         }
-        if !grant.kinds.isEmpty {
+        if !rights.kinds.isEmpty {
             // Sorted, as a worker sends them.
-            let known = runsAnyKind ? Set(kinds + grant.kinds).sorted() : kinds
-            kinds = known.filter { Work.builtInKinds.contains($0) || grant.allows(kind: $0) }
+            let known = runsAnyKind ? Set(kinds + rights.kinds).sorted() : kinds
+            kinds = known.filter { Work.builtInKinds.contains($0) || rights.allows(kind: $0) }
             runsAnyKind = false
         }
         return true
-    }
-}
-
-extension WorkerGrant {
-    /// - Throws: A refusal of operations that a worker with this grant may not add.
-    func check(additionOf operations: [OperationDescription]) throws(Refusal) {
-        for operation in operations {
-            guard allows(queue: operation.queue) else {
-                throw .invalid(
-                    field: "queue of “\(operation.name)”",
-                    why: "the worker's join token does not allow the queue “\(operation.queue)”"
-                )
-            }
-            guard case .registered(let kind, _) = operation.work, !allows(kind: kind) else {
-                continue
-            }
-            throw .invalid(
-                field: "kind of “\(operation.name)”",
-                why: "the worker's join token does not allow the kind “\(kind)”"
-            )
-        }
     }
 }

@@ -1,6 +1,5 @@
 import OperonCore
 import OperonModel
-import OperonTrust
 import OperonWire
 
 // Finds what running operations name when they add operations, wait for others, or read an output.
@@ -14,7 +13,7 @@ extension GraphCatalog: RequestResolver {
         /// Additions that were decoded before. Only looked up.
         var decoded: [AdditionKey: GraphDescription] = [:]
         /// What their worker may do; `nil`: everything.
-        var grant: WorkerGrant?
+        var rights: SenderRights?
         /// The addition that was compiled last.
         fileprivate var compiled: Addition?
         /// The additions that the scheduler accepted, oldest first.
@@ -47,7 +46,7 @@ extension GraphCatalog: RequestResolver {
             description = known
         } else {
             description = try StoreFormat.decodeAddition(request.operations, limits: limits)
-            try requests.grant?.check(additionOf: description.operations)
+            try requests.rights?.check(additionOf: description.operations)
             requests.decoded[key] = description
         }
         let found = resolved(description, in: held.operation.graph)

@@ -227,7 +227,8 @@ struct GraphCatalog: Sendable {
         if let graph, let index = self[graph].number(of: name) {
             return OperationID(graph: graph, index: index)
         }
-        guard let slash = name.firstIndex(of: "/"),
+        // A worker that is limited learns nothing of other graphs.
+        guard requests.rights == nil, let slash = name.firstIndex(of: "/"),
             let other = find(String(name[..<slash])), other != graph
         else { return nil }
         let operation = String(name[name.index(after: slash)...])

@@ -6,12 +6,15 @@ package import OperonTrust
 package struct CoordinatorTrust: Sendable {
     /// Where the keys are read again when they change; `nil`: nowhere.
     package let directory: TrustDirectory?
+    /// What its files had before they were read.
+    let stamp: [String]
     let keys: CoordinatorKeys
     let revoked: Set<[UInt8]>
 
     /// Keys that are in no file.
     package init(_ keys: CoordinatorKeys, revoked: Set<[UInt8]> = []) {
         directory = nil
+        stamp = []
         self.keys = keys
         self.revoked = revoked
     }
@@ -21,6 +24,7 @@ package struct CoordinatorTrust: Sendable {
     /// - Throws: `TrustError`, also if there are no keys.
     package init(_ directory: TrustDirectory) throws(TrustError) {
         self.directory = directory
+        stamp = directory.stamp
         guard let keys = try directory.keys() else { throw directory.missing }
         self.keys = keys
         revoked = try directory.revoked()
@@ -31,9 +35,13 @@ package struct CoordinatorTrust: Sendable {
 /// sent in the order in which it was sealed.
 final class CoordinatorSealBox: Sendable {
     private let seals: NIOLockedValueBox<CoordinatorSeals>
+    let reign: Reign
+    let epoch: Epoch
     let faults = SealFaultLog()
 
     init(_ trust: CoordinatorTrust, reign: Reign, epoch: Epoch) {
+        self.reign = reign
+        self.epoch = epoch
         seals = NIOLockedValueBox(
             CoordinatorSeals(
                 keys: trust.keys,
@@ -68,10 +76,6 @@ final class CoordinatorSealBox: Sendable {
 
     func refusal(_ why: String, of address: WorkerAddress) -> [UInt8]? {
         seals.withLockedValue { $0.refusal(why, of: address) }
-    }
-
-    func grant(of address: WorkerAddress) -> WorkerGrant? {
-        seals.withLockedValue { $0.grant(of: address) }
     }
 
     var announcement: [UInt8] { seals.withLockedValue(\.announcement) }

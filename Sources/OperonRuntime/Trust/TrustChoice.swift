@@ -27,6 +27,12 @@ package enum TrustChoice {
                 )
                 return nil
             }
+            guard !JoinToken.isToken(path) else {
+                throw TrustError(
+                    "A join token is for workers: name the coordinator's directory of keys with "
+                        + "--trust DIRECTORY."
+                )
+            }
             return try CoordinatorTrust(TrustDirectory(path: path))
         }
         guard let directory = TrustDirectory.standard(environment) else {

@@ -31,6 +31,11 @@ package final class WorkerSealBox: Sendable {
 
     func disconnected() { seals.withLockedValue { $0.disconnected() } }
 
+    /// Whether this is the connection that it has.
+    func isOf(_ connection: UInt32) -> Bool {
+        seals.withLockedValue { $0.connection == connection }
+    }
+
     func seal(_ body: [UInt8], lane: Lane) -> [UInt8]? {
         seals.withLockedValue { $0.seal(body, lane: lane.rawValue) }
     }

@@ -76,6 +76,8 @@ package struct WorkerHost: Sendable {
     }
 
     package let incarnation: Incarnation
+    /// By which a coordinator knows it, and can refuse it; `nil`: messages are sent in clear.
+    package let publicKey: [UInt8]?
     package let name: String
     package let service: WorkerService
     private let processes: ProcessRunner
@@ -95,9 +97,10 @@ package struct WorkerHost: Sendable {
         transport: (Incarnation) -> any WorkerTransport
     ) throws {
         let membership = configuration.stateDirectory.map { WorkerTrustStore(stateDirectory: $0) }
-        let trust = try Self.trust(configuration.token, membership)
+        let trust = try Self.trust(configuration, membership)
         let incarnation = trust?.incarnation ?? .drawn()
         self.incarnation = incarnation
+        publicKey = trust?.publicKey
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
         let machine = Machine(environment: configuration.environment)
@@ -129,26 +132,14 @@ package struct WorkerHost: Sendable {
             kinds.threads?.stop()
             throw error
         }
-        var agent = WorkerAgent.Configuration(
-            name: name,
-            incarnation: incarnation,
-            host: OwnProcess.hostName,
-            processID: OwnProcess.id,
-            slots: configuration.slots,
-            kinds: kinds.names
-        )
-        agent.queues = configuration.queues
-        agent.runsAnyKind = kinds.areLookedUp
-        agent.offer = offer
-        agent.offer.enforces = groups != nil
-        agent.offer.watches = configuration.watches
-        agent.offer.secrets = !configuration.secrets.isEmpty
-        agent.processors = machine.processors
-        agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
-        agent.workerID = state?.worker ?? ""
-        agent.predecessor = state?.predecessor
-        agent.drainTimeout = drainTimeout
-        configuration.agent(&agent)
+        let agent = Self.agent(
+            configuration,
+            WorkerIdentity(name: name, incarnation: incarnation, connection: 0),
+            kinds,
+            offer,
+            machine,
+            state
+        ) { $0.offer.enforces = groups != nil }
         overtime = configuration.grace.map { $0 + agent.farewell }
         service = WorkerService(
             agent: WorkerAgent(configuration: agent),
@@ -164,12 +155,49 @@ package struct WorkerHost: Sendable {
         )
     }
 
+    private static func agent(
+        _ configuration: Configuration,
+        _ identity: WorkerIdentity,
+        _ kinds: RegisteredKinds,
+        _ offer: WorkerOffer,
+        _ machine: Machine,
+        _ state: StateDirectory?,
+        change: (inout WorkerAgent.Configuration) -> Void
+    ) -> WorkerAgent.Configuration {
+        var agent = WorkerAgent.Configuration(
+            name: identity.name,
+            incarnation: identity.incarnation,
+            host: OwnProcess.hostName,
+            processID: OwnProcess.id,
+            slots: configuration.slots,
+            kinds: kinds.names
+        )
+        agent.queues = configuration.queues
+        agent.runsAnyKind = kinds.areLookedUp
+        agent.offer = offer
+        agent.offer.watches = configuration.watches
+        agent.offer.secrets = !configuration.secrets.isEmpty
+        agent.processors = machine.processors
+        agent.gpus = machine.gpus(agent.offer.resources[ResourceAmount.gpusName] ?? 0)
+        agent.workerID = state?.worker ?? ""
+        agent.predecessor = state?.predecessor
+        agent.drainTimeout = configuration.drainTimeout
+        change(&agent)
+        configuration.agent(&agent)
+        return agent
+    }
+
     private static func trust(
-        _ token: JoinToken?,
+        _ configuration: Configuration,
         _ store: WorkerTrustStore?
     ) throws(TrustError) -> WorkerTrust? {
-        guard let token else { return nil }
-        return try store?.identity(token) ?? WorkerTrust(token)
+        guard let token = configuration.token else { return nil }
+        do throws(TrustError) {
+            return try store?.identity(token) ?? WorkerTrust(token)
+        } catch {
+            configuration.kinds.threads?.stop()
+            throw error
+        }
     }
 
     private static func seals(

@@ -383,11 +383,13 @@ package final class WorkerService: Sendable {
     private func send(_ envelope: WorkerEnvelope, _ lane: WorkerSealBox.Lane) async {
         // A message that may be too large is encoded, which gives its exact size in bytes.
         let cost = envelope.approximateBytes
-        if cost < limits.messageBytes / 2,
+        if seals == nil, cost < limits.messageBytes / 2,
             await transport.send(envelope, cost: cost, lane: lane.way)
         {
             return
         }
+        // What waits here since before the connection was lost would be taken for a forgery.
+        if let seals, !seals.isOf(envelope.sender.connection) { return }
         do throws(WireError) {
             await send(try Wire.encode(envelope, limits: limits), lane)
         } catch {

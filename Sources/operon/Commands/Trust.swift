@@ -48,7 +48,7 @@ struct Trust: ParsableCommand {
             let environment = Environment.current
             let named = environment[TrustChoice.variable].flatMap { $0.isEmpty ? nil : $0 }
             if let path = trust ?? named {
-                guard path != TrustChoice.none, !path.isEmpty else {
+                guard path != TrustChoice.none, !path.isEmpty, !JoinToken.isToken(path) else {
                     throw Failure(ExitStatus.usage, "name the directory of the keys with --trust")
                 }
                 return TrustDirectory(path: path)
@@ -301,6 +301,8 @@ struct Trust: ParsableCommand {
         private struct View: Encodable {
             let directory: String
             let fingerprint: String
+            /// The id of the token for workers of the same user.
+            let join: String?
             let revoked: Int
         }
 
@@ -311,6 +313,7 @@ struct Trust: ParsableCommand {
                 return View(
                     directory: directory.path,
                     fingerprint: keys.fingerprint,
+                    join: directory.joinID,
                     revoked: try directory.revoked().count
                 )
             }
@@ -318,6 +321,7 @@ struct Trust: ParsableCommand {
                 view,
                 [
                     "keys in \(view.directory)", "fingerprint: \(view.fingerprint)",
+                    "token of workers of this user: \(view.join ?? "none")",
                     "revoked: \(view.revoked)",
                 ]
             )
