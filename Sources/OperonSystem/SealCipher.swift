@@ -31,42 +31,30 @@ import COpenSSL
 
     deinit { unsafe EVP_CIPHER_CTX_free(context) }
 
-    /// The header in clear, followed by the sealed texts and the tag, which covers the header as
+    /// The header in clear, followed by the sealed text and the tag, which covers the header as
     /// well.
     ///
     /// - Parameters:
     ///   - nonce: `nonceBytes` bytes. The same key never takes a nonce twice.
-    ///   - texts: Less than 1 GiB in all.
-    package func sealed(_ texts: [UInt8]..., behind header: [UInt8], nonce: [UInt8]) -> [UInt8] {
-        let textBytes = texts.reduce(0) { $0 + $1.count }
-        let total = header.count + textBytes + Self.tagBytes
+    ///   - text: Less than 1 GiB.
+    package func sealed(_ text: [UInt8], behind header: [UInt8], nonce: [UInt8]) -> [UInt8] {
+        let total = header.count + text.count + Self.tagBytes
         return unsafe [UInt8](unsafeUninitializedCapacity: total) { output, count in
+            guard let start = output.baseAddress else { return }
             var written: CInt = 0
-            var isDone =
+            unsafe start.update(from: header, count: header.count)
+            let place = unsafe start + header.count
+            let isDone =
                 unsafe EVP_EncryptInit_ex(context, nil, nil, nil, nonce) == 1
                 && EVP_EncryptUpdate(context, nil, &written, header, CInt(header.count)) == 1
-            guard let start = output.baseAddress else { return }
-            unsafe start.update(from: header, count: header.count)
-            var place = header.count
-            for text in texts where !text.isEmpty {
-                isDone =
-                    unsafe isDone
-                    && EVP_EncryptUpdate(
-                        context,
-                        start + place,
-                        &written,
-                        text,
-                        CInt(text.count)
-                    ) == 1
-                place += text.count
-            }
-            isDone =
-                unsafe isDone && EVP_EncryptFinal_ex(context, start + place, &written) == 1
+                && (text.isEmpty
+                    || EVP_EncryptUpdate(context, place, &written, text, CInt(text.count)) == 1)
+                && EVP_EncryptFinal_ex(context, place + text.count, &written) == 1
                 && EVP_CIPHER_CTX_ctrl(
                     context,
                     EVP_CTRL_AEAD_GET_TAG,
                     CInt(Self.tagBytes),
-                    start + place
+                    place + text.count
                 ) == 1
             precondition(isDone, "libcrypto cannot seal")
             count = total

@@ -117,7 +117,11 @@ package struct CoordinatorSeals: Sendable {
         lane: UInt8
     ) -> [UInt8]? {
         guard let number = numbers[address] else { return nil }
-        return members[number]?.session.seal([SealedContent.message], body, lane: lane)
+        return members[number]?.session.seal(
+            body,
+            as: SealedContent.message,
+            lane: lane
+        )
     }
 
     /// A message to the coordinator itself, which only it can make.
@@ -206,7 +210,7 @@ package struct CoordinatorSeals: Sendable {
             guard let text = try members[header.session]?.session.open(bytes, header) else {
                 throw .unknownSession
             }
-            return try outputs(of: text, from: peer, session: header.session)
+            return try outputs(of: text, header, from: peer)
         }
         guard var session = offers[header.session] else {
             // The worker's keys are of an earlier start, or were forgotten.
@@ -215,16 +219,15 @@ package struct CoordinatorSeals: Sendable {
         let text = try session.open(bytes, header)
         offers[header.session] = session
         var reader = TrustReader(text)
-        guard reader.number(UInt8.self) == SealedContent.joining,
-            let credentials = Credentials(&reader)
+        guard header.content == SealedContent.joining, let credentials = Credentials(&reader)
         else { throw .malformed }
         let peer: Peer
         do throws(Refused) {
             peer = try check(credentials, session, at: now)
         } catch {
             let answer = session.seal(
-                [SealedContent.refused],
                 Array(error.why.utf8),
+                as: SealedContent.refused,
                 lane: Self.answerLane
             )
             offers[header.session] = nil
@@ -247,16 +250,16 @@ package struct CoordinatorSeals: Sendable {
 
     private mutating func outputs(
         of text: [UInt8],
-        from peer: Peer,
-        session: UInt64
+        _ header: SealedHeader,
+        from peer: Peer
     ) throws(SealFault) -> [Output] {
-        var reader = TrustReader(text)
-        switch reader.number(UInt8.self) {
-        case SealedContent.message: return [.message(reader.takeRest(), from: peer)]
+        switch header.content {
+        case SealedContent.message: return [.message(text, from: peer)]
         case SealedContent.joining:
             // It has not read yet that it is accepted.
+            var reader = TrustReader(text)
             guard Credentials(&reader) != nil else { throw .malformed }
-            return [accept(session), .message(reader.takeRest(), from: peer)]
+            return [accept(header.session), .message(reader.takeRest(), from: peer)]
         default: throw .malformed
         }
     }
@@ -265,8 +268,8 @@ package struct CoordinatorSeals: Sendable {
         guard let peer = members[number]?.peer,
             let certificate = members[number]?.certificate,
             let answer = members[number]?.session.seal(
-                [SealedContent.accepted],
                 certificate.bytes,
+                as: SealedContent.accepted,
                 lane: Self.answerLane
             )
         else { preconditionFailure("only members are accepted") }
@@ -341,8 +344,8 @@ package struct CoordinatorSeals: Sendable {
     package mutating func refusal(_ why: String, of address: WorkerAddress) -> [UInt8]? {
         guard let number = numbers[address] else { return nil }
         return members[number]?.session.seal(
-            [SealedContent.refused],
             Array(why.utf8),
+            as: SealedContent.refused,
             lane: Self.answerLane
         )
     }

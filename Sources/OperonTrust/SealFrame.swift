@@ -33,6 +33,10 @@ enum SealFrame {
     /// - Throws: `unsealed` for a message in clear, else `malformed`.
     static func read(_ bytes: [UInt8]) throws(SealFault) -> SealFrame {
         guard bytes.first == 0 else { throw .unsealed }
+        if bytes.count > 2, bytes[1] == start[1], bytes[2] == sealedKind {
+            guard let header = SealedHeader(bytes) else { throw .malformed }
+            return .sealed(header)
+        }
         var reader = TrustReader(bytes)
         guard reader.take(2) == start, let kind = reader.number(UInt8.self) else {
             throw .malformed
@@ -42,7 +46,6 @@ enum SealFrame {
             case knockKind: Knock(&reader).map { .knock($0) }
             case announcementKind: Announcement(&reader).map { .announcement($0) }
             case offerKind: Offer(&reader).map { .offer($0) }
-            case sealedKind: SealedHeader(&reader).map { .sealed($0) }
             case ownKind: own(&reader)
             default: nil
             }
@@ -249,37 +252,61 @@ struct Offer {
     }
 }
 
-/// What stands in clear before a sealed text, and is protected with it.
+/// What stands in clear before a sealed text, and is protected with it. Each message has one, so
+/// its fields are read and written where they are: the start of a frame, the worker that sent the
+/// message or is to receive it, the session, the lane, the number, and what the text is.
 struct SealedHeader {
-    /// The worker that sent the message or is to receive it.
     let address: WorkerAddress
     let session: UInt64
     let lane: UInt8
     let number: UInt64
+    let content: UInt8
 
-    static let bytes = 2 + 1 + 8 + 4 + 8 + 1 + 8
+    private static let incarnationPlace = 3
+    private static let connectionPlace = incarnationPlace + 8
+    private static let sessionPlace = connectionPlace + 4
+    static let lanePlace = sessionPlace + 8
+    static let numberPlace = lanePlace + 1
+    static let contentPlace = numberPlace + 8
+    static let bytes = contentPlace + 1
 
-    init(address: WorkerAddress, session: UInt64, lane: UInt8, number: UInt64) {
-        self.address = address
-        self.session = session
-        self.lane = lane
-        self.number = number
+    /// - Parameter frame: The whole frame, of the kind `sealedKind`.
+    init?(_ frame: [UInt8]) {
+        guard frame.count >= Self.bytes else { return nil }
+        func number(at place: Int, bytes: Int) -> UInt64 {
+            var value: UInt64 = 0
+            for place in place..<place + bytes { value = value << 8 | UInt64(frame[place]) }
+            return value
+        }
+        let incarnation = number(at: Self.incarnationPlace, bytes: 8)
+        let connection = number(at: Self.connectionPlace, bytes: 4)
+        guard incarnation != 0, connection != 0 else { return nil }
+        address = WorkerAddress(
+            incarnation: Incarnation(rawValue: incarnation),
+            connection: UInt32(connection)
+        )
+        session = number(at: Self.sessionPlace, bytes: 8)
+        lane = frame[Self.lanePlace]
+        self.number = number(at: Self.numberPlace, bytes: 8)
+        content = frame[Self.contentPlace]
     }
 
-    init?(_ reader: inout TrustReader) {
-        guard let address = WorkerAddress(&reader), let session = reader.number(UInt64.self),
-            let lane = reader.number(UInt8.self), let number = reader.number(UInt64.self)
-        else { return nil }
-        self.init(address: address, session: session, lane: lane, number: number)
-    }
-
-    var encoded: [UInt8] {
+    /// The header of a session's messages; lane, number and content are still 0.
+    static func template(of address: WorkerAddress, session: UInt64) -> [UInt8] {
         var writer = SealFrame.writer(SealFrame.sealedKind)
         address.write(to: &writer)
         writer.append(session)
-        writer.append(lane)
-        writer.append(number)
+        writer.append([UInt8](repeating: 0, count: bytes - lanePlace))
         return writer.bytes
+    }
+}
+
+extension [UInt8] {
+    /// Overwrites eight bytes, the most significant first.
+    mutating func write(_ number: UInt64, at place: Int) {
+        for offset in 0..<8 {
+            self[place + offset] = UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * offset))
+        }
     }
 }
 

@@ -21,6 +21,8 @@ struct SealSession {
     let transcript: [UInt8]
     private let sealing: SealCipher
     private let opening: SealCipher
+    /// Of the message that was sealed last.
+    private var header: [UInt8]
     /// By lane; the number of the last message.
     private var sent = [UInt64](repeating: 0, count: lanes)
     private var received = [UInt64](repeating: 0, count: lanes)
@@ -40,6 +42,7 @@ struct SealSession {
         guard let secret = X25519.secret(of: privateKey, with: publicKey) else { return nil }
         address = knock.address
         self.number = number
+        header = SealedHeader.template(of: knock.address, session: number)
         let transcript = SHA256.hash(
             of: Array("operon 1 session".utf8) + knock.frame + offerHeader
         )
@@ -60,10 +63,10 @@ struct SealSession {
     }
 
     static func nonce(lane: UInt8, number: UInt64) -> [UInt8] {
-        var writer = TrustWriter()
-        writer.append([lane, 0, 0, 0])
-        writer.append(number)
-        return writer.bytes
+        var nonce = [UInt8](repeating: 0, count: SealCipher.nonceBytes)
+        nonce[0] = lane
+        nonce.write(number, at: SealCipher.nonceBytes - 8)
+        return nonce
     }
 
     // MARK: - The offer
@@ -92,20 +95,16 @@ struct SealSession {
     // MARK: - Messages
 
     /// - Parameter lane: Less than `lanes`. What is sealed for one lane is sent in that order.
-    mutating func seal(_ content: [UInt8], _ body: [UInt8] = [], lane: UInt8) -> [UInt8] {
+    mutating func seal(_ body: [UInt8], as content: UInt8, lane: UInt8) -> [UInt8] {
         let place = Int(lane)
         // 2^64 messages take some 50,000 years.
         sent[place] += 1
-        let header = SealedHeader(
-            address: address,
-            session: number,
-            lane: lane,
-            number: sent[place]
-        )
+        header[SealedHeader.lanePlace] = lane
+        header.write(sent[place], at: SealedHeader.numberPlace)
+        header[SealedHeader.contentPlace] = content
         return sealing.sealed(
-            content,
             body,
-            behind: header.encoded,
+            behind: header,
             nonce: Self.nonce(lane: lane, number: sent[place])
         )
     }
@@ -126,7 +125,7 @@ struct SealSession {
     }
 }
 
-/// The first byte of a sealed text: what follows it.
+/// What a sealed text is.
 enum SealedContent {
     /// A message.
     static let message: UInt8 = 0

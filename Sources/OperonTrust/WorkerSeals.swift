@@ -93,9 +93,13 @@ package struct WorkerSeals: Sendable {
             return knock()
         }
         guard !current.isConfirmed else {
-            return session?.seal.seal([SealedContent.message], body, lane: lane)
+            return session?.seal.seal(body, as: SealedContent.message, lane: lane)
         }
-        return session?.seal.seal(current.joining, body, lane: lane)
+        return session?.seal.seal(
+            current.joining + body,
+            as: SealedContent.joining,
+            lane: lane
+        )
     }
 
     private mutating func knock() -> [UInt8]? {
@@ -158,8 +162,7 @@ package struct WorkerSeals: Sendable {
         self.question = nil
         session = Session(
             seal: agreed,
-            joining: [SealedContent.joining]
-                + identity.credentials(for: agreed.transcript).bytes,
+            joining: identity.credentials(for: agreed.transcript).bytes,
             reign: statement.reign,
             epoch: statement.epoch,
             signer: statement.signer
@@ -174,15 +177,13 @@ package struct WorkerSeals: Sendable {
         _ header: SealedHeader
     ) throws(SealFault) -> [Output] {
         guard session?.seal.number == header.session else { throw .unknownSession }
-        guard let text = try session?.seal.open(bytes, header), let kind = text.first else {
-            throw .malformed
-        }
-        switch kind {
+        guard let text = try session?.seal.open(bytes, header) else { throw .unknownSession }
+        switch header.content {
         case SealedContent.message:
             session?.isConfirmed = true
-            return [.message(Array(text.dropFirst()))]
+            return [.message(text)]
         case SealedContent.accepted:
-            guard let session, let certificate = WorkerCertificate(Array(text.dropFirst())),
+            guard let session, let certificate = WorkerCertificate(text),
                 certificate.isValid, certificate.workerKey == identity.publicKey
             else { throw .malformed }
             self.session?.isConfirmed = true
@@ -192,7 +193,7 @@ package struct WorkerSeals: Sendable {
             return [.accepted(WorkerMembership(pin: pin, certificate: certificate))]
         case SealedContent.refused:
             // Ends the worker, so only the coordinator that it trusts may say so.
-            return [.refused(String(decoding: text.dropFirst(), as: UTF8.self))]
+            return [.refused(String(decoding: text, as: UTF8.self))]
         default: throw .malformed
         }
     }

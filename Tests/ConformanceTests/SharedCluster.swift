@@ -166,7 +166,7 @@ actor SharedCluster {
         }
     }
 
-    private static let dropped = "message dropped"
+    private static let dropped = "message refused"
 
     private var generator = SystemRandomNumberGenerator()
 

@@ -152,7 +152,11 @@ struct JoinTests {
             publicKey: offer.announcement.statement.key
         ).unwrapped()
         let shown = credentials(session.transcript).bytes
-        return session.seal([SealedContent.joining] + shown, Array("hello".utf8), lane: 0)
+        return session.seal(
+            shown + Array("hello".utf8),
+            as: SealedContent.joining,
+            lane: 0
+        )
     }
 
     @Test("a worker cannot speak for another one, even with a token")

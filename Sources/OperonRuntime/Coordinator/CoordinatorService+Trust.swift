@@ -64,17 +64,13 @@ extension CoordinatorService {
             refuse(.foreignSender)
             return nil
         }
-        // Who has agreed keys with this start has not heard of a later one.
-        let claimsLater = envelope.reign == seals.reign && envelope.epoch > seals.epoch
         var envelope = envelope
         envelope.rights = peer.grant.rights
         switch envelope.body {
         case .tick: break
         case .watched where !peer.grant.queues.isEmpty: break
-        case .hello(let hello) where !claimsLater:
-            return await allowed(hello, of: envelope, from: peer, seals)
-        case _ where !claimsLater: return envelope
-        case _: break
+        case .hello(let hello): return await allowed(hello, of: envelope, from: peer, seals)
+        case _: return envelope
         }
         refuse(.notAllowed)
         return nil

@@ -35,13 +35,9 @@ package struct CoordinatorTrust: Sendable {
 /// sent in the order in which it was sealed.
 final class CoordinatorSealBox: Sendable {
     private let seals: NIOLockedValueBox<CoordinatorSeals>
-    let reign: Reign
-    let epoch: Epoch
     let faults = SealFaultLog()
 
     init(_ trust: CoordinatorTrust, reign: Reign, epoch: Epoch) {
-        self.reign = reign
-        self.epoch = epoch
         seals = NIOLockedValueBox(
             CoordinatorSeals(
                 keys: trust.keys,
