@@ -33,13 +33,15 @@ package enum Ed25519 {
         }
     }
 
-    /// Whether the holder of the private key made this signature of the message.
+    /// Whether the holder of the private key made this signature of the message. No signature is
+    /// valid by a public key of a small order: it has no private key, and libcrypto takes one
+    /// signature for one in eight of all messages, or for more (RFC 8032, 5.1.7, lets it).
     package static func isValid(
         _ signature: [UInt8],
         of message: [UInt8],
         by publicKey: [UInt8]
     ) -> Bool {
-        guard signature.count == signatureBytes,
+        guard signature.count == signatureBytes, !isOfSmallOrder(publicKey),
             let key = unsafe RawKey(kind: EVP_PKEY_ED25519, publicKey: publicKey)
         else { return false }
         let context = unsafe EVP_MD_CTX_new()
@@ -57,6 +59,36 @@ package enum Ed25519 {
             }
         }
     }
+
+    /// Whether eight times the point is the neutral one.
+    private static func isOfSmallOrder(_ publicKey: [UInt8]) -> Bool {
+        var y = publicKey
+        if let last = y.indices.last { y[last] &= 0x7f }
+        return pointsOfSmallOrder.contains(y)
+    }
+
+    /// All points of an order up to 8 by their y, in each encoding that libcrypto takes. The bit of
+    /// the sign of x is left out.
+    private static let pointsOfSmallOrder: Set<[UInt8]> = {
+        let prime: [UInt8] = [0xed] + Array(repeating: 0xff, count: keyBytes - 2) + [0x7f]
+        func small(_ value: UInt8) -> [UInt8] {
+            [value] + Array(repeating: 0, count: keyBytes - 1)
+        }
+        func besidePrime(_ lowest: UInt8) -> [UInt8] { [lowest] + prime.dropFirst() }
+        return [
+            small(0), small(1), besidePrime(0xec), prime, besidePrime(0xee),
+            [
+                0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef,
+                0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88,
+                0x6d, 0x53, 0xfc, 0x05,
+            ],
+            [
+                0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10,
+                0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77,
+                0x92, 0xac, 0x03, 0x7a,
+            ],
+        ]
+    }()
 }
 
 /// Agreement on a secret with X25519 (RFC 7748), by the system's libcrypto.

@@ -46,6 +46,12 @@ struct Finding: Sendable, CustomTestStringConvertible {
                 + "Ijo3fQ=="
         ),
         Finding(
+            "seals",
+            "a join token was valid that nobody had signed: its key was a point of a small order",
+            "A29wZXJvbi1qb2luLTEu" + String(repeating: "QUFB", count: 51)
+                + "QUZBQUFBQUFBQUFBQT09"
+        ),
+        Finding(
             "stored-contents",
             "a stored jitter that is no number was read, and a pause cannot be computed with it",
             "AC8AAAAAAAAACgFnGioKAWEwAkIhCAIQgJTr3AMZAAAAAAAAAEAggLCdwt8BKQAAAAAAAPh/WgA="
