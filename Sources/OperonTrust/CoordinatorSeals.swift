@@ -134,7 +134,7 @@ package struct CoordinatorSeals: Sendable {
         return ownSealing.sealed(
             body,
             behind: header.bytes,
-            nonce: SealSession.nonce(lane: lane, number: number)
+            nonce: SealCipher.Nonce(lane: lane, number: number)
         )
     }
 
@@ -164,7 +164,7 @@ package struct CoordinatorSeals: Sendable {
         let text = ownOpening.opened(
             bytes,
             headerBytes: SealFrame.ownHeaderBytes,
-            nonce: SealSession.nonce(lane: lane, number: number)
+            nonce: SealCipher.Nonce(lane: lane, number: number)
         )
         guard let text else { throw .forged }
         ownReceived[Int(lane)] = number

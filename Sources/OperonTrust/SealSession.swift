@@ -62,13 +62,6 @@ struct SealSession {
         opening = cipher(side == .worker ? toWorker : toCoordinator, isForSealing: false)
     }
 
-    static func nonce(lane: UInt8, number: UInt64) -> [UInt8] {
-        var nonce = [UInt8](repeating: 0, count: SealCipher.nonceBytes)
-        nonce[0] = lane
-        nonce.write(number, at: SealCipher.nonceBytes - 8)
-        return nonce
-    }
-
     // MARK: - The offer
 
     /// The offer, with the proof that the sender has the secret.
@@ -76,7 +69,7 @@ struct SealSession {
         sealing.sealed(
             [isKnown ? 1 : 0],
             behind: header,
-            nonce: Self.nonce(lane: Self.offerLane, number: 0)
+            nonce: SealCipher.Nonce(lane: Self.offerLane, number: 0)
         )
     }
 
@@ -86,7 +79,7 @@ struct SealSession {
         let text = opening.opened(
             bytes,
             headerBytes: headerBytes,
-            nonce: Self.nonce(lane: Self.offerLane, number: 0)
+            nonce: SealCipher.Nonce(lane: Self.offerLane, number: 0)
         )
         guard let text, text.count == 1 else { return nil }
         return text[0] != 0
@@ -105,7 +98,7 @@ struct SealSession {
         return sealing.sealed(
             body,
             behind: header,
-            nonce: Self.nonce(lane: lane, number: sent[place])
+            nonce: SealCipher.Nonce(lane: lane, number: sent[place])
         )
     }
 
@@ -117,7 +110,7 @@ struct SealSession {
         let text = opening.opened(
             bytes,
             headerBytes: SealedHeader.bytes,
-            nonce: Self.nonce(lane: header.lane, number: header.number)
+            nonce: SealCipher.Nonce(lane: header.lane, number: header.number)
         )
         guard let text else { throw .forged }
         received[place] = header.number

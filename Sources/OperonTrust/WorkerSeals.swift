@@ -87,19 +87,16 @@ package struct WorkerSeals: Sendable {
     ///
     /// - Parameter lane: What is sealed for one lane is sent in that order.
     package mutating func seal(_ body: [UInt8], lane: UInt8) -> [UInt8]? {
-        guard let current = session else {
+        switch session?.isConfirmed {
+        case true?: return session?.seal.seal(body, as: SealedContent.message, lane: lane)
+        case false?:
+            let joining = session?.joining ?? []
+            return session?.seal.seal(joining + body, as: SealedContent.joining, lane: lane)
+        case nil:
             guard lane == Self.eventsLane, address != nil else { return nil }
             held = body
             return knock()
         }
-        guard !current.isConfirmed else {
-            return session?.seal.seal(body, as: SealedContent.message, lane: lane)
-        }
-        return session?.seal.seal(
-            current.joining + body,
-            as: SealedContent.joining,
-            lane: lane
-        )
     }
 
     private mutating func knock() -> [UInt8]? {
