@@ -43,11 +43,35 @@ struct Trust: ParsableCommand {
         @Option(help: "text, json or quiet.")
         var output: OutputFormat = .text
 
+        /// What the user has named; `nil`: nothing.
+        private var named: String? {
+            trust ?? Environment.current[TrustChoice.variable].flatMap { $0.isEmpty ? nil : $0 }
+        }
+
+        /// The keys for a token. The directory that is used if nothing is named gets keys if it has
+        /// none, as it does from a coordinator.
+        func keysForToken() throws(Failure) -> CoordinatorKeys {
+            let directory = try directory()
+            guard named == nil else {
+                return try Trust.checked { () throws(TrustError) in
+                    guard let keys = try directory.keys() else { throw directory.missing }
+                    return keys
+                }
+            }
+            let made = try Trust.checked { () throws(TrustError) in
+                try directory.keysMadeIfMissing()
+            }
+            if made.areNew {
+                Console(format: output, environment: Environment.current)
+                    .say(["made keys in \(directory.path)"])
+            }
+            return made.keys
+        }
+
         /// - Throws: `Failure` if there is no such place.
         func directory() throws(Failure) -> TrustDirectory {
             let environment = Environment.current
-            let named = environment[TrustChoice.variable].flatMap { $0.isEmpty ? nil : $0 }
-            if let path = trust ?? named {
+            if let path = named {
                 guard path != TrustChoice.none, !path.isEmpty, !JoinToken.isToken(path) else {
                     throw Failure(ExitStatus.usage, "name the directory of the keys with --trust")
                 }
@@ -88,8 +112,8 @@ struct Trust: ParsableCommand {
             commandName: "init",
             abstract: "Make keys for a coordinator.",
             discussion: """
-                operon coordinator and operon run make keys by themselves if nothing is said and \
-                there are none. Keys that are there stay as they are.
+                operon coordinator, operon run and operon trust token make keys by themselves if \
+                no directory is named and there are none. Keys that are there stay as they are.
                 """
         )
 
@@ -182,11 +206,7 @@ struct Trust: ParsableCommand {
         }
 
         func run() throws {
-            let directory = try place.directory()
-            let keys = try Trust.checked { () throws(TrustError) in
-                guard let keys = try directory.keys() else { throw directory.missing }
-                return keys
-            }
+            let keys = try place.keysForToken()
             let end = lifetime.map { WallTime.wholeSeconds(after: SystemClock.wall() + $0) }
             let grant = try Trust.checked { () throws(TrustError) in
                 try WorkerGrant(
