@@ -803,6 +803,13 @@ declare namespace Api {
          * that.
          */
         enforces?: boolean;
+        /**
+         * Its key, by which operon trust revoke refuses it; missing: its messages are not sealed,
+         * or it is gone.
+         */
+        key?: string;
+        /** The id of the token with which it joined, which can be revoked as well. */
+        token?: string;
     }
 
     /** An amount that a worker offers: processors, bytes of memory, or units of anything else. */

@@ -398,6 +398,10 @@ package struct WorkerView: Hashable, Sendable, Codable {
     /// Whether it holds operations to their resources; `nil`: it does not.
     package var enforces: Bool?
     package var heardSecondsAgo: Double
+    /// The worker's key, and the id of the token with which it joined: either can be revoked.
+    /// `nil`: it has no session with sealed messages.
+    package var key: String?
+    package var token: String?
 
     package init(
         id: String,

@@ -397,6 +397,17 @@ package struct CoordinatorSeals: Sendable {
     }
 
     package var sessionCount: Int { members.count }
+
+    /// Who has a session for each of these incarnations.
+    package func peers(of incarnations: [Incarnation]) -> [Incarnation: Peer] {
+        var peers: [Incarnation: Peer] = [:]
+        for incarnation in incarnations {
+            guard let connection = known[incarnation]?.connection else { continue }
+            let address = WorkerAddress(incarnation: incarnation, connection: connection)
+            peers[incarnation] = numbers[address].flatMap { members[$0]?.peer }
+        }
+        return peers
+    }
     var offerCount: Int { offers.count }
 
     /// Uses other keys from now on, and gives up the sessions of workers that are revoked. Sessions

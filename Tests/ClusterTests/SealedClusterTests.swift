@@ -209,7 +209,12 @@ import Testing
             try await cluster.join("other", slots: 5)
             let keys = try #require(cluster.keys)
             try await underLoad(cluster) {
+                let views = try await cluster.client.workers()
+                let view = try #require(views.first { $0.name == "revoked" })
                 let id = byKey ? try #require(revoked.publicKey) : token.grant.id
+                // By what the client has been told, it could be revoked.
+                let told = id.map { String(UInt16($0) | 0x100, radix: 16).dropFirst() }.joined()
+                #expect((byKey ? view.key : view.token) == told)
                 cluster.service.replace(CoordinatorTrust(keys, revoked: [id]))
                 let error = await revoked.end() as? PortError
                 let what = byKey ? "its key was revoked" : "its join token was revoked"

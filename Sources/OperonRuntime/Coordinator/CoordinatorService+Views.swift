@@ -1,6 +1,7 @@
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonTrust
 
 // What clients are shown: names and sentences in place of the scheduler's numbers.
 extension CoordinatorService {
@@ -460,6 +461,7 @@ extension CoordinatorService {
         let known = scheduler.workerStatus(at: time.now()).filter { worker in
             worker.isAlive || worker.ownsAttempts || !worker.identity.name.isEmpty
         }
+        let peers = seals?.peers(of: known.map(\.identity.incarnation)) ?? [:]
         return known.map { worker in
             var view = WorkerView(
                 id: worker.identity.incarnation.description,
@@ -474,6 +476,9 @@ extension CoordinatorService {
                 kinds: worker.kinds,
                 heardSecondsAgo: max(0, worker.silence.seconds)
             )
+            let peer = peers[worker.identity.incarnation]
+            view.key = peer?.keyText
+            view.token = peer?.grant.idText
             if worker.runsAnyKind { view.runsAnyKind = true }
             if worker.offer.enforces { view.enforces = true }
             if !worker.offer.resources.isEmpty {

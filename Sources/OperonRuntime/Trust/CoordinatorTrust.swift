@@ -74,6 +74,10 @@ final class CoordinatorSealBox: Sendable {
         seals.withLockedValue { $0.refusal(why, of: address) }
     }
 
+    func peers(of incarnations: [Incarnation]) -> [Incarnation: CoordinatorSeals.Peer] {
+        seals.withLockedValue { $0.peers(of: incarnations) }
+    }
+
     var announcement: [UInt8] { seals.withLockedValue(\.announcement) }
 
     func replace(_ trust: CoordinatorTrust) -> [WorkerAddress] {
