@@ -909,6 +909,10 @@ declare namespace Api {
         worker?: string;
         queue?: string;
         key?: string;
+        /**
+         * The name of the token with which it was asked for; missing: nobody asked for it, or
+         * without a token.
+         */
         by?: string;
         reason?: string;
     }

@@ -4,7 +4,11 @@ package import OperonModel
 extension Scheduler {
     /// From here on the worker is granted nothing. Every answer to it repeats the order until it
     /// reports that it drains.
-    mutating func drain(_ incarnation: Incarnation, into effects: inout Effects) {
+    mutating func drain(
+        _ incarnation: Incarnation,
+        by client: String,
+        into effects: inout Effects
+    ) {
         guard let index = workerNumbers[incarnation], workers[index].isAlive else {
             effects.refusals.append(.worded(.invalid(field: "worker", why: "it is not there")))
             return
@@ -12,6 +16,7 @@ extension Scheduler {
         // benign: it was asked before, or it drains already.
         guard workers[index].takesWork else { return }
         workers[index].isAskedToDrain = true
+        workers[index].drainedBy = client
         let control = Control(acknowledged: workers[index].handled, orders: [.drain])
         send(.plain(.control(control)), to: index, into: &effects)
     }
@@ -19,7 +24,9 @@ extension Scheduler {
     mutating func learn(isDraining: Bool, of worker: Int, into effects: inout Effects) {
         guard isDraining, !workers[worker].isDraining else { return }
         workers[worker].isDraining = true
-        effects.notices.append(.workerDraining(workers[worker].identity))
+        effects.notices.append(
+            .workerDraining(workers[worker].identity, by: workers[worker].drainedBy)
+        )
     }
 
     /// Whether a worker has reported that it takes nothing more, or has left.

@@ -7,6 +7,8 @@ extension Scheduler {
     /// is not stored. Notices affect nothing.
     package struct Effects: Sendable {
         package var records: [Record] = []
+        /// Which of the records clients with a name asked for, in ascending order.
+        package internal(set) var attributions: [Attribution] = []
         package var messages: [Message] = []
         /// Numbers of ticks that the coordinator sends to itself, each through both of its queues.
         package var ticks: [UInt64] = []
@@ -28,6 +30,7 @@ extension Scheduler {
         /// Removes everything except the wake-ups, and keeps the memory.
         package mutating func removeAll() {
             records.removeAll(keepingCapacity: true)
+            attributions.removeAll(keepingCapacity: true)
             messages.removeAll(keepingCapacity: true)
             ticks.removeAll(keepingCapacity: true)
             fetches.removeAll(keepingCapacity: true)
@@ -203,7 +206,9 @@ extension Scheduler {
         case graphClosedIdle(GraphID)
         case workerJoined(WorkerIdentity, host: String, slots: Int)
         case workerLost(WorkerIdentity)
-        case workerDraining(WorkerIdentity)
+        /// The name is that of the client that asked for it; empty: the client has none, or the
+        /// worker drains by itself.
+        case workerDraining(WorkerIdentity, by: String)
         /// The worker holds something of another reign, so it was not welcomed.
         case workerBusy(WorkerIdentity, Reign)
         /// A worker follows a later coordinator of this reign: this coordinator has to end.

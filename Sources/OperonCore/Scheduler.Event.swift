@@ -28,7 +28,7 @@ extension Scheduler {
         /// A client suspends the target, or, with `nil`, resumes it.
         case suspensionRequested(Target, Suspension?)
         /// A client cancels the target, and with `cascade` everything that depends on it.
-        case cancelRequested(Target, reason: String, cascade: Bool, by: String = "")
+        case cancelRequested(Target, reason: String, cascade: Bool)
         /// A client changed the priority of an operation that has not started.
         case priorityRequested(OperationID, QueuePriority)
         /// A client makes an operation wait for another one as well. The request is carried out or

@@ -108,9 +108,13 @@ package struct Scheduler: Sendable {
 
     /// Handles one event and appends its effects.
     ///
-    /// - Parameter resolver: Finds what requests of running operations name.
+    /// - Parameters:
+    ///   - client: The name of the client whose command the event is; empty: the client has none,
+    ///     or the event is no command.
+    ///   - resolver: Finds what requests of running operations name.
     package mutating func handle(
         _ event: Event,
+        by client: String = "",
         at now: Moment,
         resolving resolver: inout some RequestResolver,
         into effects: inout Effects
@@ -122,7 +126,9 @@ package struct Scheduler: Sendable {
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
             .dependencyRemoved, .retryRequested, .completionRequested, .drainRequested,
             .keyLimitSet, .queueReset, .keyReset, .queueRateSet:
-            command(event, at: now, into: &effects)
+            let first = effects.records.count
+            command(event, by: client, at: now, into: &effects)
+            attribute(recordsFrom: first, of: event, to: client, in: &effects)
         case .graphsForgotten(let graphs): forget(graphs)
         case .workerMessage(let envelope):
             receive(envelope, at: now, resolving: &resolver, into: &effects)
@@ -149,6 +155,7 @@ package struct Scheduler: Sendable {
     /// Handles a client's command.
     private mutating func command(
         _ event: Event,
+        by client: String,
         at now: Moment,
         into effects: inout Effects
     ) {
@@ -169,7 +176,7 @@ package struct Scheduler: Sendable {
         case .keyReset(let name): resetKey(name, into: &effects)
         case .suspensionRequested(let target, let suspension):
             setSuspended(target, suspension, at: now, into: &effects)
-        case .cancelRequested(let target, let reason, let cascade, let client):
+        case .cancelRequested(let target, let reason, let cascade):
             let record = Record.cancelled(target, reason: reason, cascade: cascade, by: client)
             cancel(target, as: record, reason, cascade, at: now, into: &effects)
         case .priorityRequested(let operation, let priority):
@@ -183,7 +190,7 @@ package struct Scheduler: Sendable {
             reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
         case .completionRequested(let operation, let attempt, let completion):
             complete(operation, attempt: attempt, completion, at: now, into: &effects)
-        case .drainRequested(let worker): drain(worker, into: &effects)
+        case .drainRequested(let worker): drain(worker, by: client, into: &effects)
         case .workerMessage, .transportUp, .transportDown, .addressReturned, .attemptUnsendable,
             .graphsForgotten, .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")

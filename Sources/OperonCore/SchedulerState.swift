@@ -274,6 +274,8 @@ struct WorkerState: Sendable {
     /// A client drains it. The coordinator repeats the order until the worker reports that it
     /// drains.
     var isAskedToDrain = false
+    /// The name of that client; empty: it has none, or nobody asked.
+    var drainedBy = ""
     /// The last sequence number that was sent on its connection.
     var sequence: UInt64 = 0
     /// The number of the last event that was handled without a gap before it.

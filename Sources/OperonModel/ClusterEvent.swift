@@ -55,6 +55,7 @@ package struct ClusterEvent: Hashable, Sendable {
     package var worker: Incarnation?
     package var workerName = ""
     package var queue = ""
+    /// The name of the client that asked for it; empty: nobody did, or the client has none.
     package var by = ""
     package var reason = ""
     package var key = ""
@@ -99,7 +100,10 @@ extension AttemptEnding {
 
 extension ClusterEvent {
     /// The event that clients receive for a record; `nil`: they receive none.
-    package init?(_ record: StoreRecord, at: WallTime) {
+    ///
+    /// - Parameter client: The name of the client that asked for it; empty: nobody did, the client
+    ///   has none, or the record has it.
+    package init?(_ record: StoreRecord, by client: String = "", at: WallTime) {
         switch record {
         case .graphAdded(let id): self.init(.graphSubmitted, at: at, graph: id)
         case .operationsAdded(let id, _, let held):
@@ -163,6 +167,7 @@ extension ClusterEvent {
             .trigger:
             return nil
         }
+        if !client.isEmpty { by = client }
     }
 
     private init(

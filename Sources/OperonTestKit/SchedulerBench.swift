@@ -62,10 +62,10 @@ package struct SchedulerBench {
 
     // MARK: Events
 
-    package mutating func drive(_ event: Scheduler.Event) {
+    package mutating func drive(_ event: Scheduler.Event, by client: String = "") {
         let first = effects.messages.count
         let firstRecord = effects.records.count
-        scheduler.handle(event, at: now, resolving: &resolver, into: &effects)
+        scheduler.handle(event, by: client, at: now, resolving: &resolver, into: &effects)
         journal?.note(event, effects.records[firstRecord...], at: now)
         if checksInvariants { scheduler.checkInvariants() }
         for message in effects.messages[first...] { deliver(message) }

@@ -193,6 +193,41 @@ import Testing
         }
     }
 
+    @Test func `events say by whom a change was asked for, also after a restart`() async throws {
+        try await Workspace.run { workspace in
+            for name in ["ann", "bob"] {
+                _ = try workspace.write(name, "token-of-\(name)-0123456789\n")
+                #expect(chmod(workspace.path(name), 0o600) == 0)
+            }
+            let lines = ["ann", "bob"].map { "\($0):token-of-\($0)-0123456789\n" }
+            _ = try workspace.write("tokens", lines.joined())
+            #expect(chmod(workspace.path("tokens"), 0o600) == 0)
+            let file = try workspace.write(
+                "g.yaml",
+                "name: g\noperations: { a: { external: true } }"
+            )
+            let up = try await Up(workspace, "--tokens", workspace.path("tokens"))
+            func act(_ name: String, _ words: String...) async throws -> String {
+                let ended = try await up.operon(words + ["--token-file", workspace.path(name)])
+                #expect(ended.end == .exit(0), "\(words): \(ended.errors)")
+                return ended.output
+            }
+            _ = try await act("ann", "submit", file, "--open")
+            _ = try await act("bob", "complete", "g/a", "--fail", "no")
+            _ = try await act("ann", "retry", "g", "--failed")
+            _ = try await act("bob", "graph", "close", "g")
+            _ = try await act("ann", "queue", "set", "q", "--max", "2")
+            let before = try await act("bob", "events", "--after", "0")
+            for part in [
+                " graphSubmitted graph 0 “g” by ann\n", " failed 0/a by bob: ",
+                " reopened 0/a by ann\n", " graphClosed graph 0 “g” by bob\n",
+                " queueSet queue “q” by ann\n",
+            ] { #expect(before.contains(part), "\(part) in\n\(before)") }
+            try await up.restart()
+            #expect(try await act("bob", "events", "--after", "0").hasPrefix(before))
+        }
+    }
+
     @Test func `options that make no sense are refused`() async throws {
         try await Workspace.run { workspace in
             for line in [

@@ -35,7 +35,7 @@ struct CancelTests {
         bench.drain()
 
         let graph = GraphID(rawValue: 0)
-        bench.drive(.cancelRequested(.graph(graph), reason: "r", cascade: false, by: ""))
+        bench.drive(.cancelRequested(.graph(graph), reason: "r", cascade: false))
         let effects = bench.drain()
         let outcome = Outcome.cancelled(reason: "r")
         let range = OperationRange(graph: graph, indices: 1..<150)

@@ -43,7 +43,7 @@ import Testing
         #expect(bench.scheduler.hasBegunToDrain(incarnation))
         #expect(!bench.scheduler.areDrainsOpen)
         let notices = bench.drain().notices
-        #expect(notices.contains(.workerDraining(bench.workers[0].identity)))
+        #expect(notices.contains(.workerDraining(bench.workers[0].identity, by: "")))
     }
 
     @Test func `whoever is asked twice, or drains already, is not told again`() throws {
@@ -57,6 +57,17 @@ import Testing
         bench.beat(from: 1, draining: true)
         bench.drive(.drainRequested(bench.workers[1].identity.incarnation))
         #expect(bench.takeOrders(of: 1) == [])
+    }
+
+    @Test func `a worker that drains says who asked for it first`() throws {
+        var bench = SchedulerBench()
+        bench.join()
+        let identity = bench.workers[0].identity
+        bench.drive(.drainRequested(identity.incarnation), by: "ann")
+        bench.drive(.drainRequested(identity.incarnation), by: "bob")
+        bench.drain()
+        bench.beat(from: 0, draining: true)
+        #expect(bench.drain().notices.contains(.workerDraining(identity, by: "ann")))
     }
 
     @Test func `one that is not there cannot be asked`() throws {

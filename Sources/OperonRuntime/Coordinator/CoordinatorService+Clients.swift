@@ -5,10 +5,10 @@ import OperonWire
 
 // Translates the requests of clients into events of the scheduler.
 extension CoordinatorService {
-    /// Gives the scheduler a command; throws a refusal as a client error.
-    func request(_ event: Scheduler.Event) throws(ClientError) {
+    /// Gives the scheduler a client's command; throws a refusal as a client error.
+    func request(_ event: Scheduler.Event, by caller: String) throws(ClientError) {
         try mayChange()
-        if let refusal = handle([event]) { throw ClientError(worded(refusal)) }
+        if let refusal = handle([event], by: caller) { throw ClientError(worded(refusal)) }
     }
 
     /// Puts a refusal of the scheduler into words, for clients and for workers.
@@ -34,8 +34,11 @@ extension CoordinatorService {
     // MARK: - Cancelling and suspending
 
     /// Performs a command and returns its effect.
-    func perform(_ event: Scheduler.Event) throws(ClientError) -> CommandView {
-        try request(event)
+    func perform(
+        _ event: Scheduler.Event,
+        by caller: String
+    ) throws(ClientError) -> CommandView {
+        try request(event, by: caller)
         let result = result ?? Scheduler.CommandResult()
         var view = CommandView(
             affected: result.affected,

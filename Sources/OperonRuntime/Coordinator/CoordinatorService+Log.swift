@@ -9,7 +9,7 @@ extension CoordinatorService {
         switch notice {
         case .workerJoined(let worker, let host, let slots):
             log("worker joined", worker, ["host": "\(host)", "slots": "\(slots)"])
-        case .workerDraining(let worker): log("worker drains", worker)
+        case .workerDraining(let worker, _): log("worker drains", worker)
         case .workerLost(let worker): log("worker is gone", worker)
         case .workerBusy(let worker, let reign):
             log("worker serves another coordinator", worker, ["reign": "\(reign)"])

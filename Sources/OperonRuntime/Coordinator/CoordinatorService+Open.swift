@@ -55,7 +55,7 @@ extension CoordinatorService {
             keeping?.submitted.append(kept)
             catalog.keep(outputs)
             // Checked before: the scheduler has nothing else to refuse.
-            if let refusal = handle([.operationsAdded(graph, compiled)]) {
+            if let refusal = handle([.operationsAdded(graph, compiled)], by: caller) {
                 throw ClientError(worded(refusal))
             }
             return kept
@@ -162,7 +162,8 @@ extension CoordinatorService {
     /// Retries the named operations, or every operation that failed.
     func retry(
         _ graph: GraphID,
-        _ request: RetryRequest
+        _ request: RetryRequest,
+        by caller: String
     ) async throws(ClientError) -> CommandView {
         var operations: [UInt32] = []
         for name in request.operations {
@@ -187,7 +188,8 @@ extension CoordinatorService {
         for member in members { catalog.reopened(member) }
         catalog.keep(outputs)
         return try perform(
-            .retryRequested(graph, operations: chosen, cancelled: request.cancelled)
+            .retryRequested(graph, operations: chosen, cancelled: request.cancelled),
+            by: caller
         )
     }
 
@@ -211,7 +213,8 @@ extension CoordinatorService {
     func addDependency(
         of operation: OperationID,
         on other: OperationID,
-        _ condition: DependencyCondition
+        _ condition: DependencyCondition,
+        by caller: String
     ) throws(ClientError) {
         let known = scheduler.dependencies(of: operation).first { $0.operation == other }
         if let known, known.condition != condition, scheduler.outcome(of: operation) == nil {
@@ -221,12 +224,13 @@ extension CoordinatorService {
                     + "condition \(known.condition.name): remove that dependency first."
             )
         }
-        try request(.dependencyAdded(operation, on: other, condition))
+        try request(.dependencyAdded(operation, on: other, condition), by: caller)
     }
 
     func removeDependency(
         of operation: OperationID,
-        on other: OperationID
+        on other: OperationID,
+        by caller: String
     ) throws(ClientError) {
         guard scheduler.dependencies(of: operation).contains(where: { $0.operation == other })
         else {
@@ -235,7 +239,7 @@ extension CoordinatorService {
                 "“\(selector(operation))” does not depend on “\(selector(other))”."
             )
         }
-        try request(.dependencyRemoved(operation, on: other))
+        try request(.dependencyRemoved(operation, on: other), by: caller)
     }
 
     /// The selector that a person would write: `3/merge`.
@@ -244,7 +248,7 @@ extension CoordinatorService {
     }
 
     /// Returns when the worker has confirmed that it takes no new attempts.
-    func drain(worker: String) async throws(ClientError) -> WorkerView {
+    func drain(worker: String, by caller: String) async throws(ClientError) -> WorkerView {
         guard let found = status(ofWorker: worker) else {
             throw ClientError(.notFound, "There is no worker “\(worker)”.")
         }
@@ -256,7 +260,7 @@ extension CoordinatorService {
                     + "coordinator."
             )
         }
-        try request(.drainRequested(incarnation))
+        try request(.drainRequested(incarnation), by: caller)
         let hasBegun = await wait(within: Self.drainPatience.seconds) {
             $0.hasBegunToDrain(incarnation)
         }

@@ -141,7 +141,7 @@ extension CoordinatorService {
             if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
             var again = RetryRequest()
             again.cancelled = true
-            _ = try await retry(plan.graph, again)
+            _ = try await retry(plan.graph, again, by: "")
             // While the disk is awaited, short operations end.
             known = scheduler.progress(of: plan.graph)
         }

@@ -133,8 +133,8 @@ extension CoordinatorService {
             }
         }
         let upToDate = scheduler.upToDate(in: effects.records)
-        for record in effects.records {
-            guard var event = ClusterEvent(record, at: now.wall) else { continue }
+        effects.forEachRecord { record, client in
+            guard var event = ClusterEvent(record, by: client, at: now.wall) else { return }
             if case .finished(let operation, .succeeded) = record {
                 event.isUpToDate = upToDate.contains(operation)
             }
@@ -164,8 +164,10 @@ extension CoordinatorService {
                 batch.workers.append(StoredWorker(worker.incarnation, name: worker.name))
                 keepEvent(ClusterEvent(.workerJoined, worker, at: now.wall))
             case .workerLost(let worker): keepEvent(ClusterEvent(.workerLost, worker, at: now.wall))
-            case .workerDraining(let worker):
-                keepEvent(ClusterEvent(.workerDraining, worker, at: now.wall))
+            case .workerDraining(let worker, let client):
+                var event = ClusterEvent(.workerDraining, worker, at: now.wall)
+                event.by = client
+                keepEvent(event)
             default: continue
             }
         }

@@ -119,14 +119,16 @@ extension CoordinatorService {
         let before = result
         defer { result = before }
         for graph in cancels where !scheduler.isCancelled(graph) && !scheduler.isFinished(graph) {
-            handle([
-                .cancelRequested(
-                    .graph(graph),
-                    reason: "its trigger has fired again",
-                    cascade: false,
-                    by: "trigger"
-                )
-            ])
+            handle(
+                [
+                    .cancelRequested(
+                        .graph(graph),
+                        reason: "its trigger has fired again",
+                        cascade: false
+                    )
+                ],
+                by: "trigger"
+            )
         }
         if !triggering.submissions.isEmpty { triggering.signal.raise() }
         let wake = triggering.table.nextWake()

@@ -411,9 +411,9 @@ extension CoordinatorService {
     }
 
     /// Resets a queue; returns its state afterwards, even if the queue is gone.
-    func resetQueue(_ name: String) throws(ClientError) -> QueueView {
+    func resetQueue(_ name: String, by caller: String) throws(ClientError) -> QueueView {
         guard scheduler.unfinishedCount(ofQueue: name) != nil else { throw .noQueue(name) }
-        try request(.queueReset(name))
+        try request(.queueReset(name), by: caller)
         return scheduler.status(ofQueue: name).map { view($0) }
             ?? QueueView(
                 name: name,
@@ -427,9 +427,9 @@ extension CoordinatorService {
     }
 
     /// Resets a key; returns its state afterwards, even if the key is gone.
-    func resetKey(_ name: String) throws(ClientError) -> KeyView {
+    func resetKey(_ name: String, by caller: String) throws(ClientError) -> KeyView {
         guard scheduler.hasKey(name) else { throw .noKey(name) }
-        try request(.keyReset(name))
+        try request(.keyReset(name), by: caller)
         return scheduler.status(ofKey: name).map { view($0) }
             ?? KeyView(name: name, limit: StoredKey(name).settings.limit, held: 0, waiting: 0)
     }

@@ -227,7 +227,10 @@ package actor CoordinatorService {
             keeping?.submitted.append(kept)
         }
         if let firing { attach(trigger: .submitted(firing, id)) }
-        handle([.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)])
+        handle(
+            [.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)],
+            by: kept?.submitter ?? ""
+        )
         if graph.operations.count >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         recordSubmission(of: id, at: now)
         return id
@@ -357,8 +360,11 @@ package actor CoordinatorService {
     ///
     /// Waiting events are handled together, and their effects are performed together, in order:
     /// that gives one message for many operations, and one call of the observer.
+    ///
+    /// - Parameter caller: The name of the client whose commands the events are; empty: the client
+    ///   has none, or they are no commands.
     @discardableResult
-    func handle(_ events: [Scheduler.Event]) -> NumberedRefusal? {
+    func handle(_ events: [Scheduler.Event], by caller: String = "") -> NumberedRefusal? {
         var refusal: NumberedRefusal?
         var wakeAt: Timestamp?
         var nextDate: WallTime?
@@ -370,7 +376,7 @@ package actor CoordinatorService {
             for event in pending {
                 if case .transportUp = event { connected.open() }
                 take(event)
-                scheduler.handle(event, at: now, resolving: &catalog, into: &effects)
+                scheduler.handle(event, by: caller, at: now, resolving: &catalog, into: &effects)
             }
             for addition in catalog.takeAdded() {
                 if violation != .storesNoAdditions { keeping?.submitted.append(addition.kept) }

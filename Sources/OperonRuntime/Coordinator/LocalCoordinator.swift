@@ -90,7 +90,7 @@ package struct LocalCoordinator: CoordinatorClient {
     package func close(graph: String) async throws(ClientError) -> GraphView {
         try await answers.change { service throws(ClientError) in
             let id = try service.findKept(graph)
-            try service.request(.graphClosed(id))
+            try service.request(.graphClosed(id), by: caller)
             return service.view(of: id)
         }
     }
@@ -224,10 +224,9 @@ package struct LocalCoordinator: CoordinatorClient {
             let event = Scheduler.Event.cancelRequested(
                 target,
                 reason: request.reason,
-                cascade: request.cascade,
-                by: caller
+                cascade: request.cascade
             )
-            return (target, try service.perform(event))
+            return (target, try service.perform(event, by: caller))
         }
         return try await settled(
             view,
@@ -248,7 +247,8 @@ package struct LocalCoordinator: CoordinatorClient {
                 reason: request.reason,
                 until: request.until?.time
             )
-            return (target, try service.perform(.suspensionRequested(target, suspension)))
+            let event = Scheduler.Event.suspensionRequested(target, suspension)
+            return (target, try service.perform(event, by: caller))
         }
         return try await settled(
             view,
@@ -294,7 +294,7 @@ package struct LocalCoordinator: CoordinatorClient {
     package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
         try await answers.change { service throws(ClientError) in
             let target = try service.findKnown(target)
-            return try service.perform(.suspensionRequested(target, nil))
+            return try service.perform(.suspensionRequested(target, nil), by: caller)
         }
     }
 
@@ -303,7 +303,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ request: RetryRequest
     ) async throws(ClientError) -> CommandView {
         try await answers.change { service async throws(ClientError) in
-            try await service.retry(try service.findKept(graph), request)
+            try await service.retry(try service.findKept(graph), request, by: caller)
         }
     }
 
@@ -315,7 +315,8 @@ package struct LocalCoordinator: CoordinatorClient {
         if case .cancelled(let reason) = completion { try Self.check(reason: reason) }
         return try await answers.change { service throws(ClientError) in
             let id = try service.find(operation)
-            try service.request(.completionRequested(id, attempt: attempt, completion))
+            let event = Scheduler.Event.completionRequested(id, attempt: attempt, completion)
+            try service.request(event, by: caller)
             return service.view(of: id)
         }
     }
@@ -326,7 +327,7 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> OperationView {
         try await answers.change { service throws(ClientError) in
             let id = try service.find(operation)
-            try service.request(.priorityRequested(id, priority))
+            try service.request(.priorityRequested(id, priority), by: caller)
             return service.view(of: id)
         }
     }
@@ -339,7 +340,7 @@ package struct LocalCoordinator: CoordinatorClient {
         try await answers.change { service async throws(ClientError) in
             let id = try service.find(operation)
             let other = try service.findOutcome(dependency)
-            try service.addDependency(of: id, on: other, condition)
+            try service.addDependency(of: id, on: other, condition, by: caller)
             return try await service.detail(of: id, isChanged: true)
         }
     }
@@ -350,7 +351,8 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> OperationDetail {
         try await answers.change { service async throws(ClientError) in
             let id = try service.find(operation)
-            try service.removeDependency(of: id, on: try service.findOutcome(dependency))
+            let other = try service.findOutcome(dependency)
+            try service.removeDependency(of: id, on: other, by: caller)
             return try await service.detail(of: id, isChanged: true)
         }
     }
@@ -404,15 +406,17 @@ package struct LocalCoordinator: CoordinatorClient {
         return try await answers.change { service throws(ClientError) in
             let maximum = change.maxConcurrentOperationCount
             if change.isUnlimited == true || maximum != nil {
-                try service.request(.queueLimitSet(queue: name, maximum: maximum))
+                try service.request(.queueLimitSet(queue: name, maximum: maximum), by: caller)
             }
-            if let rate { try service.request(.queueRateSet(queue: name, rate.value)) }
+            if let rate {
+                try service.request(.queueRateSet(queue: name, rate.value), by: caller)
+            }
             // Creates a queue, so that it can be suspended before it has operations.
             let isMade =
                 change == QueueChange()
                 && service.scheduler.unfinishedCount(ofQueue: name) == nil
             if let priority = change.priority ?? (isMade ? .normal : nil) {
-                try service.request(.queuePrioritySet(queue: name, priority))
+                try service.request(.queuePrioritySet(queue: name, priority), by: caller)
             }
             return try service.view(ofQueue: name)
         }
@@ -420,7 +424,7 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func resetQueue(_ name: String) async throws(ClientError) -> QueueView {
         try await answers.change { service throws(ClientError) in
-            try service.resetQueue(name)
+            try service.resetQueue(name, by: caller)
         }
     }
 
@@ -434,13 +438,15 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
         try await answers.change { service throws(ClientError) in
-            try service.request(.keyLimitSet(settings))
+            try service.request(.keyLimitSet(settings), by: caller)
             return try service.view(ofKey: settings.name)
         }
     }
 
     package func resetKey(_ name: String) async throws(ClientError) -> KeyView {
-        try await answers.change { service throws(ClientError) in try service.resetKey(name) }
+        try await answers.change { service throws(ClientError) in
+            try service.resetKey(name, by: caller)
+        }
     }
 
     package func workers() async throws(ClientError) -> [WorkerView] {
@@ -449,7 +455,7 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func drain(worker: String) async throws(ClientError) -> WorkerView {
         try await answers.live { service async throws(ClientError) in
-            try await service.drain(worker: worker)
+            try await service.drain(worker: worker, by: caller)
         }
     }
 

@@ -91,7 +91,7 @@ package struct RunRecord: Sendable {
             workerNames[worker.incarnation] = worker.name
             slots[worker.incarnation] = count
             slotsMax = max(slotsMax, slots.values.reduce(0, +))
-        case .workerLost(let worker), .workerDraining(let worker):
+        case .workerLost(let worker), .workerDraining(let worker, _):
             slots[worker.incarnation] = nil
         case .yielded(let operation, let attempt):
             change(attempt, of: operation) { $0.yieldedAt = now }

@@ -304,7 +304,7 @@ struct RunScreen: Sendable {
                     worker.name.isEmpty
                     ? "A worker of the previous run" : "Worker \(TerminalText.line(worker.name))"
                 line = hasLeft ? "\(name) has left." : "\(name) is gone."
-            case .workerDraining(let worker):
+            case .workerDraining(let worker, _):
                 state.drains(worker, at: now)
                 line = "Worker \(TerminalText.line(worker.name)) is draining."
             case .workerJoined(let worker, _, _):
