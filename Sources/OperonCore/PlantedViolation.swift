@@ -124,6 +124,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case acceptsStaleCompletions
     /// Completes a finished operation again.
     case completesTwice
+    /// Does not say which client asked for a change.
+    case forgetsClients
     /// After a restart, never ends an external operation that is not completed in time.
     case forgetsTimeouts
     /// Starts operations while the coordinator leaves.

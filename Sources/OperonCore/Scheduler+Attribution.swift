@@ -22,7 +22,7 @@ extension Scheduler {
         to client: String,
         in effects: inout Effects
     ) {
-        guard !client.isEmpty else { return }
+        guard !client.isEmpty, configuration.violation != .forgetsClients else { return }
         for place in first..<effects.records.count
         where Self.isAsked(effects.records[place], by: command) {
             effects.attribute(recordAt: place, to: client)

@@ -16,7 +16,7 @@ extension Scheduler {
         // benign: it was asked before, or it drains already.
         guard workers[index].takesWork else { return }
         workers[index].isAskedToDrain = true
-        workers[index].drainedBy = client
+        if configuration.violation != .forgetsClients { workers[index].drainedBy = client }
         let control = Control(acknowledged: workers[index].handled, orders: [.drain])
         send(.plain(.control(control)), to: index, into: &effects)
     }

@@ -22,7 +22,9 @@ extension Simulator {
         effects.removeAll()
         if !isHealed { note(event) }
         noteHeard(event)
-        scheduler.handle(event, at: moment, resolving: &resolver, into: &effects)
+        let client = someClient(asking: event)
+        scheduler.handle(event, by: client, at: moment, resolving: &resolver, into: &effects)
+        checkClient(client, asking: event)
         var contents = pieces.contents(of: event, recordedAs: effects.records)
         expect(contents, of: event)
         contents += takeAdditions()

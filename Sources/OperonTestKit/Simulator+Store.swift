@@ -302,6 +302,7 @@ extension Simulator {
         case .success(let restored):
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
             scheduler = restored
+            drains = [:]
             isLeaving = false
             self.store?.isAlive = true
             coordinatorAliveSince = now

@@ -18,6 +18,7 @@ package struct Simulator {
     var disk: SeededGenerator
     var growth: SeededGenerator
     var steering: SeededGenerator
+    var clients: SeededGenerator
     var inside: SeededGenerator
     var outside: SeededGenerator
     var clocks: SeededGenerator
@@ -67,6 +68,8 @@ package struct Simulator {
     var reopenedAt: [OperationID: Timestamp] = [:]
     /// Only looked up.
     var heard: [Incarnation: SimulatedHearing] = [:]
+    /// Who asked this coordinator to drain a worker. Only looked up.
+    var drains: [Incarnation: String] = [:]
     var brokerIsUp = true
     var workers: [SimulatedWorker] = []
     /// `nil`: nobody is hostile.
@@ -100,6 +103,7 @@ package struct Simulator {
         journalFaults = SeededGenerator(seed: seed ^ 0x6a6f_7572_6e61_6c00)
         process = SeededGenerator(seed: seed ^ 0x7374_616e_6473_0000)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
+        clients = SeededGenerator(seed: seed ^ 0x636c_6965_6e74_7300)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
         configuration.violation = scenario.violation

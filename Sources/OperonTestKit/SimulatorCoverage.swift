@@ -51,6 +51,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case suspended
         case cancelled
         case cancelledTogether
+        case clientNamed
         case limitChanged
         case priorityChanged
         case outputFetched
