@@ -250,6 +250,16 @@ extension Call {
     func cancel(_ target: TargetSelector) async throws -> CommandView {
         let request = try json(CancelBody.self).request
         try checked(request.wait)
+        // Dependents may be those of others.
+        guard !request.cascade || caller.role >= .operate else {
+            throw Failure(
+                ClientError(
+                    .forbidden,
+                    "The token of “\(caller.name)” has the role “\(caller.role)”: it can cancel an "
+                        + "operation, but not what depends on it (“cascade”)."
+                )
+            )
+        }
         return try await client.cancel(target, request)
     }
 
@@ -306,6 +316,15 @@ extension Call {
         }
         for queue in graph.queues where !allowed.contains(queue.name) {
             throw refusal("The graph has settings of", queue.name)
+        }
+        if let key = graph.keys.first {
+            throw Failure(
+                ClientError(
+                    .forbidden,
+                    "The token of “\(caller.name)” is bound to queues, and the graph has settings "
+                        + "of the key “\(key.name)”, which counts in all queues."
+                )
+            )
         }
     }
 

@@ -100,15 +100,15 @@ package final class TokenBook: Sendable {
         caller.digest.map { verdict($0) } ?? .valid(caller)
     }
 
-    /// The queues to which the token of this name may submit, also if it has expired or was
-    /// revoked; `nil`: to all, or there is no such token.
-    package func queues(of name: String) -> [String]? {
-        state.withLockedValue { state in
-            if let entry = state.file.entries.first(where: { $0.name == name }) {
-                return entry.queues
-            }
-            return state.created.entries.last { $0.token.name == name }?.token.queues
+    /// What the token of this name may not do, also if it has expired or was revoked. Without such
+    /// a token there are no bounds.
+    package func bounds(of name: String) -> SubmitterBounds {
+        let entry = state.withLockedValue { state in
+            state.file.entries.first { $0.name == name }
+                ?? state.created.entries.last { $0.token.name == name }?.token
         }
+        guard let entry else { return .none }
+        return SubmitterBounds(queues: entry.queues, mayCancelOthers: entry.role >= .operate)
     }
 
     /// Returns when the token of a caller is no longer valid, or when the task is cancelled.

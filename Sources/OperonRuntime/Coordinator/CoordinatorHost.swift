@@ -26,9 +26,9 @@ package final class CoordinatorHost: Sendable {
         package var overtime: Duration?
         /// By what workers know it; `nil`: messages are sent in clear.
         package var trust: CoordinatorTrust?
-        /// The queues to which a client may submit, by its name, which is stored with its graphs;
-        /// `nil`: to all. What runs in such a graph can add no operations in others.
-        package var queuesOfSubmitter: @Sendable (String) -> [String]? = { _ in nil }
+        /// The bounds of a client by its name, which is stored with its graphs. They also hold for
+        /// what operations of such a graph add to it.
+        package var boundsOfSubmitter: @Sendable (String) -> SubmitterBounds = { _ in .none }
         /// Called at each step of the order of effects, for tests of crashes.
         package var passed: @Sendable (CrashPoint) -> Void = { _ in }
         package var growthObserver: CoordinatorService.GrowthObserver = { _, _ in }
@@ -128,7 +128,7 @@ package final class CoordinatorHost: Sendable {
             meters: configuration.meters,
             spans: configuration.spans,
             time: configuration.time,
-            queuesOfSubmitter: configuration.queuesOfSubmitter,
+            boundsOfSubmitter: configuration.boundsOfSubmitter,
             passed: configuration.passed,
             growthObserver: configuration.growthObserver,
             observer: configuration.observer

@@ -33,6 +33,7 @@ extension CoordinatorService {
         _ caller: String
     ) async throws(ClientError) -> GraphView {
         let description = catalog.resolved(addition.graph, in: graph)
+        try checkBounds(of: caller, description)
         var new = try StoredContents(description, failFast: false)
         new.graph = graph
         new.name = catalog.name(of: graph)
@@ -149,14 +150,28 @@ extension CoordinatorService {
 
     /// Compiles a graph whose dependencies name operations of other graphs, as `GRAPH/OPERATION`.
     func compileAmongOthers(
-        _ description: GraphDescription
+        _ description: GraphDescription,
+        by submitter: String
     ) throws(ClientError) -> (GraphDescription, CompiledGraph) {
         let found = catalog.resolved(description, in: nil)
+        try checkBounds(of: submitter, found)
         do throws(Refusal) {
             return (found, try CompiledGraph.compile(found, limits: limits))
         } catch {
             throw ClientError(error)
         }
+    }
+
+    /// - Parameter description: Its dependencies on other graphs are resolved.
+    func checkBounds(
+        of submitter: String,
+        _ description: GraphDescription
+    ) throws(ClientError) {
+        guard let objection = catalog.objection(to: description, by: submitter) else { return }
+        throw ClientError(
+            .forbidden,
+            "The token of “\(submitter)” does not allow this: \(objection)."
+        )
     }
 
     /// Retries the named operations, or every operation that failed.

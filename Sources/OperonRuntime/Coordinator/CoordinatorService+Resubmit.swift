@@ -26,6 +26,7 @@ extension CoordinatorService {
         var view = continuation.view(of: edited)
         guard !options.isDryRun else { return view }
         let description = continuation.graph(from: edited)
+        try checkBounds(of: caller, description)
         var compiled: CompiledGraph
         do throws(Refusal) {
             compiled = try CompiledGraph.compile(description, limits: limits)

@@ -240,9 +240,10 @@ extension CoordinatorService {
         // benign: the trigger was removed while its graph was read.
         guard triggering.table.isSubmitting(submission.firing) else { return }
         do throws(ClientError) {
-            let (graph, compiled) = try compileAmongOthers(description)
+            let submitter = "trigger/" + submission.name
+            let (graph, compiled) = try compileAmongOthers(description, by: submitter)
             var contents = try StoredContents(graph, failFast: compiled.failFast)
-            contents.submitter = "trigger/" + submission.name
+            contents.submitter = submitter
             contents.idempotencyKey = submission.idempotencyKey
             contents.needs = compiled.graphsNeeded(by: nil)
             let id = try await submitOnce(graph, compiled, contents, for: submission.firing)

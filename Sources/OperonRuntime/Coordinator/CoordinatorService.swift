@@ -117,7 +117,7 @@ package actor CoordinatorService {
         time: TimeSource = .system,
         machineTime: TimeSource = .system,
         violation: ShellViolation? = nil,
-        queuesOfSubmitter: @escaping @Sendable (String) -> [String]? = { _ in nil },
+        boundsOfSubmitter: @escaping @Sendable (String) -> SubmitterBounds = { _ in .none },
         passed: @escaping @Sendable (CrashPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
@@ -134,7 +134,7 @@ package actor CoordinatorService {
         let limits = scheduler.configuration.limits
         self.limits = limits
         catalog = restored?.catalog ?? GraphCatalog(limits: limits, hasStore: false)
-        catalog.queuesOfSubmitter = queuesOfSubmitter
+        catalog.boundsOfSubmitter = boundsOfSubmitter
         triggering = restored?.triggers ?? TriggerShell(triggers)
         workerNames = restored?.workerNames ?? [:]
         workerNamesMax = scheduler.configuration.limits.storedWorkers

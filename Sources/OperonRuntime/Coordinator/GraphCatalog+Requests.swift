@@ -46,7 +46,7 @@ extension GraphCatalog: RequestResolver {
             description = known
         } else {
             description = try StoreFormat.decodeAddition(request.operations, limits: limits)
-            try requests.rights?.check(additionOf: description.operations)
+            try requests.rights?.check(addition: description)
             requests.decoded[key] = description
         }
         let found = resolved(description, in: held.operation.graph)
@@ -82,7 +82,10 @@ extension GraphCatalog: RequestResolver {
             resolve(name, in: graph)
         }
         guard let new else { return nil }
-        try checkQueues(of: new.description.operations, in: graph)
+        let submitter = submission(of: graph).submitter
+        if let objection = objection(to: new.description, by: submitter) {
+            throw .invalid(field: "operations", why: "not allowed to “\(submitter)”: \(objection)")
+        }
         if let group = new.addition.group {
             try self[graph].check(new.description.operations, of: group, limits)
         }
@@ -106,19 +109,12 @@ extension GraphCatalog: RequestResolver {
         return new.addition
     }
 
-    /// Checks that who has submitted a graph may submit to the queues of what it adds to itself.
-    private func checkQueues(
-        of operations: [OperationDescription],
-        in graph: GraphID
-    ) throws(Refusal) {
-        let submitter = submission(of: graph).submitter
-        guard let allowed = queuesOfSubmitter(submitter),
-            let other = operations.first(where: { !allowed.contains($0.queue) })
-        else { return }
-        throw .invalid(
-            field: "queue of “\(other.name)”",
-            why: "the token of “\(submitter)” may not submit to “\(other.queue)”"
-        )
+    /// Why a client may not submit a graph or an addition whose dependencies are resolved, as a
+    /// clause; `nil`: it may.
+    func objection(to description: GraphDescription, by submitter: String) -> String? {
+        boundsOfSubmitter(submitter).objection(to: description) { graph in
+            submission(of: graph).submitter == submitter
+        }
     }
 
     /// The outputs that these operations take and that are in memory. An output that was dropped

@@ -48,8 +48,8 @@ struct GraphCatalog: Sendable {
     let hasStore: Bool
     /// What the requests of running operations that are being handled need.
     var requests = Requests()
-    /// The queues to which a submitter may submit; `nil`: to all.
-    var queuesOfSubmitter: @Sendable (_ name: String) -> [String]? = { _ in nil }
+    /// What a submitter may not do.
+    var boundsOfSubmitter: @Sendable (_ name: String) -> SubmitterBounds = { _ in .none }
     private var entries: NumberedTable<Entry>
     private var dropped = DroppedGraphs()
     /// The index in `names`, by graph number.

@@ -74,7 +74,7 @@ package struct LocalCoordinator: CoordinatorClient {
             throw ClientError(error)
         }
         return try await answers.live { service throws(ClientError) in
-            try service.compileAmongOthers(graph)
+            try service.compileAmongOthers(graph, by: caller)
         }
     }
 

@@ -133,8 +133,8 @@ struct CoordinatorSession {
         configuration.spans = spans
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
-        configuration.queuesOfSubmitter = { [book] name in
-            book.withLockedValue { $0 }?.queues(of: name)
+        configuration.boundsOfSubmitter = { [book] name in
+            book.withLockedValue { $0 }?.bounds(of: name) ?? .none
         }
         configuration.triggers = TriggerSupport(
             codec: GraphFileCodec(),
