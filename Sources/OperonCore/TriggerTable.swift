@@ -26,8 +26,7 @@ package struct TriggerTable: Sendable {
         /// A graph has ended: all its operations have outcomes, and none can be added.
         case runEnded(GraphID, name: String, round: UInt32, OutcomeKind)
         case submitted(FiringID, GraphID)
-        /// - Parameter isPermanent: Another try will get the same answer, as far as is known.
-        case refused(FiringID, reason: String, isPermanent: Bool)
+        case refused(FiringID, reason: String, SubmissionRefusal)
     }
 
     /// What the table knows of a trigger's description.
@@ -114,6 +113,16 @@ package struct TriggerTable: Sendable {
         package let isLast: Bool
         /// What fired the trigger, as JSON.
         package let event: String
+    }
+
+    /// What may become of a submission that was refused.
+    package enum SubmissionRefusal: Hashable, Sendable {
+        /// The coordinator cannot take it now.
+        case passing
+        /// It may succeed when the trigger, its graph or a file is changed.
+        case lasting
+        /// What fired the trigger is to blame, and stays what it is.
+        case ofEvent
     }
 
     package enum Answer: Hashable, Sendable {
@@ -254,8 +263,8 @@ package struct TriggerTable: Sendable {
             listen(to: graph, name, round, outcome, at: now, into: &effects)
         case .submitted(let firing, let graph):
             submitted(firing, graph, at: now, into: &effects)
-        case .refused(let firing, let reason, let isPermanent):
-            refused(firing, reason, isPermanent: isPermanent, at: now, into: &effects)
+        case .refused(let firing, let reason, let refusal):
+            refused(firing, reason, refusal, at: now, into: &effects)
         }
     }
 
@@ -482,7 +491,7 @@ package struct TriggerTable: Sendable {
     private mutating func refused(
         _ firing: FiringID,
         _ reason: String,
-        isPermanent: Bool,
+        _ refusal: SubmissionRefusal,
         at now: Moment,
         into effects: inout Effects
     ) {
@@ -495,16 +504,20 @@ package struct TriggerTable: Sendable {
         trigger = triggers[id] ?? trigger
         trigger.submitting = nil
         trigger.tries += 1
-        trigger.refusals += isPermanent ? 1 : 0
+        trigger.refusals += refusal == .passing ? 0 : 1
         trigger.retryAt = now.monotonic + Self.pause(afterTries: trigger.tries)
         triggers[id] = trigger
-        guard trigger.refusals >= Limits.triggerRefusalsMax else { return schedule(id) }
+        guard refusal == .ofEvent || trigger.refusals >= Limits.triggerRefusalsMax else {
+            return schedule(id)
+        }
         guard !trigger.state.isRemoved else { return forget(id, into: &effects) }
         // Those behind it may have better data.
         finish(firing, .refused, into: &effects)
         triggers[id]?.retryAt = nil
         triggers[id]?.tries = 0
         triggers[id]?.refusals = 0
+        // Otherwise whoever can fire the trigger could suspend it for everybody.
+        guard refusal != .ofEvent else { return settle(id, at: now, into: &effects) }
         triggers[id]?.refused += 1
         if trigger.refused + 1 >= Limits.triggerRefusedMax, trigger.state.suspension == nil {
             let why = "\(trigger.refused + 1) firings in a row were refused: \(reason)"

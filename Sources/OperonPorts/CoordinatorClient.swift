@@ -368,7 +368,8 @@ package protocol TriggerCodec: Sendable {
     ///   - parameters: The values of its parameters: a JSON object in which `${event.…}` stands for
     ///     a part of the event.
     ///   - event: What fired the trigger: a JSON object.
-    /// - Throws: `TriggerValuesError` if the values of parameters are to blame, else an error whose
+    /// - Throws: `UnsafeEventError` if a shell would interpret a part of the event,
+    ///   `TriggerValuesError` if the values of parameters are to blame, else an error whose
     ///   description names the line and the item.
     func graph(
         _ graph: TriggerGraph,
@@ -379,6 +380,13 @@ package protocol TriggerCodec: Sendable {
 
 /// The values that a trigger gives to the parameters of its graph do not fit.
 package struct TriggerValuesError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}
+
+/// A shell would interpret a part of what fired a trigger, so this firing never submits a graph.
+package struct UnsafeEventError: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
     package init(_ description: String) { self.description = description }

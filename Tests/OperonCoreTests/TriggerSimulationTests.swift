@@ -196,11 +196,9 @@ private struct TriggerRun {
         let next = bench.submissions.removeFirst()
         guard bench.table.isSubmitting(next.firing) else { return }
         if draw.next() % 6 == 0 {
-            let isPermanent = draw.next() % 2 == 0
-            return try handle(
-                .refused(next.firing, reason: "no", isPermanent: isPermanent),
-                &draw
-            )
+            let refusal: TriggerTable.SubmissionRefusal =
+                draw.next() % 2 == 0 ? .lasting : .passing
+            return try handle(.refused(next.firing, reason: "no", refusal), &draw)
         }
         let graph = try take(next)
         // The graph and the record of it are one transaction, but even if the record were lost, the

@@ -271,7 +271,7 @@ struct TriggerTableTests {
             for _ in 0..<10 {
                 bench.pass(.seconds(300))
                 guard let next = bench.submissions.popLast() else { continue }
-                bench.handle(.refused(next.firing, reason: "no", isPermanent: true))
+                bench.handle(.refused(next.firing, reason: "no", .lasting))
             }
         }
         #expect(bench.table.summary(of: id, at: bench.moment.wall)?.status == .suspended)
@@ -345,7 +345,7 @@ struct TriggerTableTests {
                 #expect(bench.submissions.count == 1, "try \(number)")
                 let next = bench.submissions.removeFirst()
                 #expect(next.firing.number == UInt64(place + 1))
-                bench.handle(.refused(next.firing, reason: "no such file", isPermanent: true))
+                bench.handle(.refused(next.firing, reason: "no such file", .lasting))
                 guard number < Limits.triggerRefusalsMax else { continue }
                 let pause = Duration.seconds(min(300, 1 << (number - 1)))
                 #expect(bench.table.nextWake() == bench.moment.monotonic + pause)
@@ -360,6 +360,22 @@ struct TriggerTableTests {
 
         bench.handle(.suspensionRequested(id, nil))
         #expect(bench.submitAll().count == 1, "what was not tried is not lost")
+    }
+
+    @Test func `what the event is to blame for is given up at once, and suspends nothing`() {
+        var bench = TriggerBench()
+        let id = bench.add("fire", .event)
+        for number in 0..<2 * Limits.triggerRefusedMax {
+            bench.occur(id, "\(number)")
+            let next = bench.submissions.removeFirst()
+            bench.handle(.refused(next.firing, reason: "it is hostile", .ofEvent))
+            let last = bench.table.firing(FiringID(id, UInt64(number + 1)))
+            #expect(last?.status == .refused && last?.reason == "it is hostile")
+        }
+        #expect(bench.table.nextWake() == nil && bench.submissions.isEmpty)
+        bench.occur(id, "good")
+        #expect(bench.submitAll().count == 1)
+        #expect(bench.table.summary(of: id, at: bench.moment.wall)?.status == .active)
     }
 
     @Test func `a trigger that is removed while a firing collects comes to its end`() {
@@ -394,7 +410,7 @@ struct TriggerTableTests {
         bench.occur(id, "a")
         for _ in 0..<30 {
             let next = bench.submissions.removeFirst()
-            bench.handle(.refused(next.firing, reason: "the disk is full", isPermanent: false))
+            bench.handle(.refused(next.firing, reason: "the disk is full", .passing))
             bench.pass(.seconds(300))
         }
         #expect(bench.submitAll().count == 1)

@@ -175,8 +175,9 @@ extension CoordinatorService {
                     let graph = try Self.graph(of: submission, trigger, codec)
                     await submit(graph, for: submission)
                 } catch {
-                    let reason = "\(error)"
-                    await refuse(submission, reason, isPermanent: true)
+                    let refusal: TriggerTable.SubmissionRefusal =
+                        error is UnsafeEventError ? .ofEvent : .lasting
+                    await refuse(submission, "\(error)", refusal)
                 }
             }
         }
@@ -250,21 +251,21 @@ extension CoordinatorService {
             // Nothing, unless the graph was submitted before.
             handle(trigger: .submitted(submission.firing, id))
         } catch {
-            let isPermanent = error.code != .unavailable
-            refuse(submission, error.message, isPermanent: isPermanent)
+            let isPassing = error.code == .unavailable
+            refuse(submission, error.message, isPassing ? .passing : .lasting)
         }
     }
 
     private func refuse(
         _ submission: TriggerTable.Submission,
         _ reason: String,
-        isPermanent: Bool
+        _ refusal: TriggerTable.SubmissionRefusal
     ) {
         logger.warning(
             "the graph of a trigger was refused",
             metadata: ["trigger": "\(submission.name)", "reason": "\(reason)"]
         )
-        handle(trigger: .refused(submission.firing, reason: reason, isPermanent: isPermanent))
+        handle(trigger: .refused(submission.firing, reason: reason, refusal))
     }
 }
 
