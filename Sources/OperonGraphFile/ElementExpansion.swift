@@ -42,7 +42,7 @@ private struct OutputReader {
     }
 
     func repetition(_ node: Node) throws(OutputElementError) -> Repetition {
-        let repetition: Repetition
+        var repetition: Repetition
         if let elements = node.elements {
             try check(count: elements.count)
             if let variables = template.variables {
@@ -65,6 +65,7 @@ private struct OutputReader {
                     + " \(wanted)"
             )
         }
+        repetition.origins = repetition.variables.map { _ in .outside(.output(template.output)) }
         return repetition
     }
 

@@ -11,6 +11,24 @@ struct EventValues {
         "count", "data", "date", "firing", "identity", "localTime", "source", "time", "trigger",
     ]
 
+    /// The fields that whoever fires the trigger can write. All others are the coordinator's.
+    private static let foreign: Set = ["data", "identity"]
+
+    /// Whether a value has a part that whoever fires the trigger can write.
+    static func isForeign(_ node: Node) -> Bool {
+        switch node.value {
+        case .null, .bool, .number: return false
+        case .sequence(let elements): return elements.contains(where: isForeign)
+        case .mapping(let entries): return entries.contains { isForeign($0.value) }
+        case .string(let text):
+            return (GraphParameters.pieces(of: text) ?? []).contains { piece in
+                guard case .reference(let path) = piece else { return false }
+                let field = path.split(separator: ".").dropFirst().first
+                return field.map { foreign.contains(String($0)) } ?? true
+            }
+        }
+    }
+
     /// Checks that every reference begins with `event`.
     static func check(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
         switch node.value {

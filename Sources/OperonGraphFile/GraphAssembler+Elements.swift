@@ -116,12 +116,16 @@ extension GraphAssembler {
         let problems = reader.fields.log.problems.count
         let first = operations.count
         defer { parameters.unset(repetition.variables) }
+        parameters.setOrigins(repetition.origins, of: repetition.variables)
+        let uses = shellUses(in: template.entries ?? [])
+        warn(of: uses, in: name)
         for index in range {
             // Excluded combinations count as well, because finding them takes time.
             try parameters.count(bytes, at: position)
             guard let element = repetition.element(at: index) else { continue }
             parameters.set(repetition.variables, to: element.values)
             let node = try parameters.expanded(template, reporting: &reader.fields)
+            if !uses.isEmpty { try refuse(uses, in: name + element.label) }
             if let node {
                 try addElement(
                     element,
@@ -173,9 +177,14 @@ extension GraphAssembler {
             base: readsFiles ? reader.base : nil,
             parameters: parameters
         )
-        return entry.key == OperationKey.forEach.name
+        var repetition =
+            entry.key == OperationKey.forEach.name
             ? try values.forEach(entry, reporting: &reader.fields)
             : try values.matrix(entry, reporting: &reader.fields)
+        if let read = repetition {
+            repetition?.origins = origins(of: read, keys[0], value)
+        }
+        return repetition
     }
 
     private mutating func addElement(

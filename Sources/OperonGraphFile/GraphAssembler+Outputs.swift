@@ -199,7 +199,12 @@ extension GraphAssembler {
         // “1” is right where a text, a number or a duration is expected.
         let sample = variables.map { _ in Node(.number(text: "1"), at: .none) }
         parameters.set(variables, to: sample)
+        let origin = ValueOrigin.outside(.output(repetition.output))
+        parameters.setOrigins(variables.map { _ in origin }, of: variables)
         defer { parameters.unset(variables) }
+        let uses = shellUses(in: repetition.fields.entries ?? [])
+        try refuse(uses, in: repetition.name)
+        warn(of: uses, in: repetition.name)
         let node = Node(.mapping(readable), at: repetition.fields.position)
         let expanded = try parameters.expanded(node, reporting: &reader.fields)
         guard let expanded else { return OperationFields(directory: nil) }

@@ -44,6 +44,8 @@ struct GraphAssembler {
     var parameters: GraphParameters
     /// Without, `${` has no meaning in the file except in repeated operations.
     private(set) var declaresParameters = false
+    /// Values that a shell would interpret, see `ShellUse`.
+    var shellWarnings: [GraphFileError.Problem] = []
     /// Whether anything but the parameters was read.
     private var hasRead = false
 
@@ -198,6 +200,9 @@ struct GraphAssembler {
             return try addRepeated(name, at: position, nameIsKey: nameIsKey, entries)
         }
         guard let expanded = try expanded(node) else { return try addPlaceholder(at: position) }
+        let uses = shellUses(in: node.entries ?? [])
+        try refuse(uses, in: name ?? "")
+        warn(of: uses, in: name ?? "")
         try addOne(name, at: position, nameIsKey: nameIsKey, expanded)
     }
 

@@ -28,6 +28,8 @@ package struct GraphFileOptions: Hashable, Sendable {
     package var readsFiles = true
     /// Whether a trigger submits the graph, whose “set” gives the values; else a command line does.
     package var isOfTrigger = false
+    /// Whether a running operation adds the graph to its own, and gives the values.
+    package var isAddition = false
 
     package init(
         replayScale: Double? = nil,
@@ -50,7 +52,8 @@ package struct GraphFile: Hashable, Sendable {
     package var sourceMap: SourceMap
     /// The file, as the caller named it.
     package var file: String
-    /// What was read differently from what the file says; for people.
+    /// What is probably not meant: what was read differently from what the file says, and values
+    /// that a shell would interpret. For people.
     package var warnings: [GraphFileError.Problem] = []
 
     /// Reads a file. A relative path is relative to the current directory of the process.

@@ -56,8 +56,13 @@ extension GraphFileCodec: TriggerCodec {
             let (event, _) = try JSONReader.value(Array(event.utf8), limits: limits)
             let (values, _) = try JSONReader.value(Array(parameters.utf8), limits: limits)
             let expanded = try EventValues(event: event).expanded(values)
-            options.parameters = (expanded.entries ?? []).map { entry in
-                ParameterAssignment(entry, source: Self.values, directory: graph.directory)
+            options.parameters = zip(values.entries ?? [], expanded.entries ?? []).map {
+                ParameterAssignment(
+                    $1,
+                    source: Self.values,
+                    directory: graph.directory,
+                    origin: EventValues.isForeign($0.value) ? .outside(.event) : .submitter
+                )
             }
         } catch {
             let error = GraphFileError.unfound(error, file: Self.values)
@@ -72,6 +77,9 @@ extension GraphFileCodec: TriggerCodec {
             ).graph
         } catch {
             let error = Self.unplaced(error)
+            if error.problems.contains(where: { $0.code == .unsafeValue }) {
+                throw UnsafeEventError("\(error)")
+            }
             guard error.problems.allSatisfy({ $0.file == Self.values }) else { throw error }
             throw TriggerValuesError("\(error)")
         }

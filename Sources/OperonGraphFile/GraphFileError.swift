@@ -74,6 +74,8 @@ package struct GraphFileError: Error, Hashable, Sendable {
         case unknownOperation
         case dependencyCycle
         case limitExceeded
+        /// A value that a shell would read as a part of its script.
+        case unsafeValue
         /// The file can be read, but the graph cannot run as described.
         case unsupported
         /// Any other refusal of the graph as a whole.

@@ -14,6 +14,8 @@ struct GraphParameters {
     private static let inherited: Set = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
 
     private var values: [String: Node.Value] = [:]
+    /// Who has written the values that the file does not bound.
+    private var origins: [String: ValueOrigin] = [:]
     /// Declared parameters whose value is missing or wrong, which was reported. A reference to one
     /// is no further problem.
     private var withoutValue: Set<String> = []
@@ -22,6 +24,8 @@ struct GraphParameters {
     private let expandedBytesMax: Int
     /// See `GraphFileOptions`.
     var isOfTrigger = false
+    /// See `GraphFileOptions`.
+    var isAddition = false
 
     /// The parameters that are not lists, as variables of processes.
     private(set) var variables: [String: String] = [:]
@@ -116,6 +120,10 @@ struct GraphParameters {
         guard let value else { return }
         withoutValue.remove(name)
         set(name, to: value)
+        origins[name] = declaration.origin(
+            given: assigned.map { isAddition ? .outside(.addition) : $0.origin },
+            used: origin(ofReferencesIn: entry.value)
+        )
     }
 
     /// Gives a parameter its value.
@@ -156,6 +164,43 @@ struct GraphParameters {
 
     func has(_ name: String) -> Bool { values[name] != nil }
 
+    // MARK: - Origins
+
+    var hasOrigins: Bool { !origins.isEmpty }
+
+    /// Who has written the value; `nil`: the file bounds it.
+    func origin(of name: String) -> ValueOrigin? { origins[name] }
+
+    /// The strictest of the origins of all values that a node refers to.
+    func origin(ofReferencesIn node: Node) -> ValueOrigin? {
+        var found: ValueOrigin?
+        for (name, origin) in origins.sorted(by: { $0.key < $1.key })
+        where Self.hasReference(node, to: [name]) {
+            found = .stricter(found, origin)
+        }
+        return found
+    }
+
+    mutating func setOrigins(_ origins: [ValueOrigin?], of variables: [String]) {
+        for (variable, origin) in zip(variables, origins) { self.origins[variable] = origin }
+    }
+
+    /// The texts in a value. Numbers are none: they are what they are, to a shell as well.
+    func texts(of name: String) -> [String] {
+        func text(_ value: Node.Value) -> String? {
+            if case .string(let text) = value { text } else { nil }
+        }
+        // A list without elements is nothing in a script, as an empty text is.
+        if case .sequence(let elements) = values[name] {
+            return elements.isEmpty ? [""] : elements.compactMap { text($0.value) }
+        }
+        return values[name].flatMap(text).map { [$0] } ?? []
+    }
+
+    func isList(_ name: String) -> Bool {
+        if case .sequence = values[name] { true } else { false }
+    }
+
     // MARK: - Variables of repeated operations
 
     /// Sets the variables of one element, for `expanded`.
@@ -164,7 +209,10 @@ struct GraphParameters {
     }
 
     mutating func unset(_ variables: [String]) {
-        for variable in variables { values[variable] = nil }
+        for variable in variables {
+            values[variable] = nil
+            origins[variable] = nil
+        }
     }
 
     private static let nameBytesMax = 64

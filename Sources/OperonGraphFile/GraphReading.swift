@@ -26,6 +26,7 @@ struct GraphReading {
         )
         assembler.readsFiles = options.readsFiles
         assembler.parameters.isOfTrigger = options.isOfTrigger
+        assembler.parameters.isAddition = options.isAddition
     }
 
     /// Returns the graph, or throws everything that is wrong.
@@ -47,7 +48,13 @@ struct GraphReading {
         }
         if let error = assembler.reader.fields.log.error(after: stop, file: file) { throw error }
         let (graph, sourceMap) = assembler.finish(name: name)
-        return GraphFile(graph: graph, sourceMap: sourceMap, file: file)
+        var read = GraphFile(graph: graph, sourceMap: sourceMap, file: file)
+        read.warnings = assembler.shellWarnings.map { warning in
+            var warning = warning
+            warning.file = file
+            return warning
+        }
+        return read
     }
 
     /// The name of the graph if the file gives none.

@@ -9,6 +9,8 @@ package struct ParameterAssignment: Hashable, Sendable {
     private let source: String
     /// The directory to which a relative path is relative; `nil`: it stays as it is.
     private let directory: String?
+    /// Who gives the value.
+    private(set) var origin = ValueOrigin.submitter
 
     private enum Given: Hashable, Sendable {
         /// Elements of a list are separated by commas.
@@ -45,7 +47,13 @@ package struct ParameterAssignment: Hashable, Sendable {
         self.directory = directory
     }
 
-    init(_ entry: Node.Entry, source: String, directory: String?) {
+    init(
+        _ entry: Node.Entry,
+        source: String,
+        directory: String?,
+        origin: ValueOrigin = .submitter
+    ) {
+        self.origin = origin
         name = entry.key
         given = .node(entry.value)
         namePosition = entry.keyPosition

@@ -78,6 +78,17 @@ struct ParameterDeclaration {
     /// The type of a single value: the elements of a list are strings.
     private var elementType: ParameterType { type == .list ? .string : type }
 
+    /// The origin of the value.
+    ///
+    /// - Parameters:
+    ///   - given: that of the value of the submitter; `nil`: it is the default.
+    ///   - used: that of the parameters in the declaration.
+    func origin(given: ValueOrigin?, used: ValueOrigin?) -> ValueOrigin? {
+        if type.isPlain { return nil }
+        if !allowed.isEmpty { return used }
+        return given ?? .stricter(used, .submitter)
+    }
+
     /// The default as a value; `nil`: it is not allowed, which was reported.
     func value(of node: Node, reporting fields: inout FieldReader) throws(Stop) -> Node.Value? {
         do throws(Mismatch) {

@@ -22,6 +22,14 @@ enum ParameterType: String, CaseIterable {
         }
     }
 
+    /// Whether each value is a number or a word that no shell takes for something else.
+    var isPlain: Bool {
+        switch self {
+        case .integer, .number, .boolean, .duration, .size: true
+        case .string, .path, .list: false
+        }
+    }
+
     /// What a value must be, for messages.
     var description: String {
         switch self {

@@ -7,6 +7,8 @@ struct Repetition {
     static let itemVariable = "item"
 
     let variables: [String]
+    /// Who has written the values of each variable.
+    var origins: [ValueOrigin?] = []
     /// The values of each variable.
     private let lists: [RepetitionValues]
     /// Whether the lists are taken side by side; otherwise as a product.

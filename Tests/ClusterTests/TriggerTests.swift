@@ -1,6 +1,7 @@
 import ClusterKit
 import Foundation
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -17,8 +18,13 @@ struct TriggerTests {
           a: { run: "echo $day" }
         """
 
-    private func trigger(_ name: String, _ on: String, _ more: String = "") -> [UInt8] {
-        let text = String(decoding: JSONString.quoted(Self.graph), as: UTF8.self)
+    private func trigger(
+        _ name: String,
+        _ on: String,
+        _ more: String,
+        _ graph: String
+    ) -> [UInt8] {
+        let text = String(decoding: JSONString.quoted(graph), as: UTF8.self)
         return Array("{\"name\":\"\(name)\",\"on\":\(on),\"graph\":{\"text\":\(text)}\(more)}".utf8)
     }
 
@@ -27,10 +33,11 @@ struct TriggerTests {
         _ name: String,
         _ on: String,
         _ more: String = "",
+        graph: String = Self.graph,
         replace: Bool = false
     ) async throws -> TriggerView {
         try await client.addTrigger(
-            trigger(name, on, more),
+            trigger(name, on, more, graph),
             contentType: "application/json",
             replace: replace
         )
@@ -155,6 +162,70 @@ struct TriggerTests {
             } catch let error as ClientError {
                 #expect(error.code == .unavailable)
             }
+        }
+    }
+
+    /// Delivers a signed body, and returns the firing when nothing more becomes of it.
+    private func deliver(
+        _ body: String,
+        to name: String,
+        _ cluster: TestCluster
+    ) async throws -> FiringView {
+        let bytes = Array(body.utf8)
+        let key = Array(TestCluster.webhookSecret.utf8)
+        let code = SHA256.authenticationCode(for: bytes, key: key)
+            .map { String(format: "%02x", $0) }.joined()
+        let delivery = WebhookDelivery(signature: "sha256=" + code, delivery: "", body: bytes)
+        let firing = try await cluster.client.deliver(delivery, toTrigger: name)
+        while true {
+            let last = try await cluster.client.firings(ofTrigger: name, limit: 1)[0]
+            #expect(last.number == firing.number)
+            if ["ended", "refused"].contains(last.status) { return last }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a signed body is text to the shell, or its firing is refused`() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-hook-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        // benign: the system clears its temporary directory.
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func graph(_ reference: String) -> String {
+            "name: g\nparameters: { branch: }\n"
+                + "operations: { a: { run: 'printf \"%s;\" \(reference) >> \(folder)/out' } }\n"
+        }
+        try await TestCluster.run(.real(.inProcess, store: .memory)) { cluster in
+            try await cluster.join("w", slots: 1)
+            let on = """
+                {"webhook":{"signature":"github","secretEnvironment":"OPERON_WEBHOOK_TEST"}}
+                """
+            let set = ",\"set\":{\"branch\":\"${event.data.ref}\"}"
+            _ = try await add(cluster.client, "spliced", on, set, graph: graph("${branch}"))
+            let quoted = graph("\"$branch\"")
+            _ = try await add(cluster.client, "variable", on, set, graph: quoted)
+
+            // As many as would suspend the trigger, if the trigger were to blame.
+            for number in 1...Limits.triggerRefusedMax {
+                let body = "{\"ref\":\"$(touch \(folder)/touched)\",\"number\":\(number)}"
+                let firing = try await deliver(body, to: "spliced", cluster)
+                #expect(firing.status == "refused")
+                #expect(firing.reason?.contains("write \"$branch\", a variable") == true)
+            }
+            let why = try await cluster.client.explain(trigger: "spliced")
+            #expect(why.reasons.contains { $0.text.contains("write \"$branch\"") }, "\(why)")
+            let harmless = try await deliver("{\"ref\":\"main\"}", to: "spliced", cluster)
+            #expect(harmless.status == "ended" && harmless.outcome == .succeeded)
+
+            let body = "{\"ref\":\"$(touch \(folder)/touched)\"}"
+            let text = try await deliver(body, to: "variable", cluster)
+            #expect(text.status == "ended" && text.outcome == .succeeded)
+            #expect(
+                try String(contentsOfFile: folder + "/out", encoding: .utf8)
+                    == "main;$(touch \(folder)/touched);"
+            )
+            #expect(!FileManager.default.fileExists(atPath: folder + "/touched"))
         }
     }
 

@@ -99,6 +99,34 @@ import Testing
         }
     }
 
+    @Test func `a value that a command gives to what it adds is no code`() async throws {
+        try await Workspace.run { workspace in
+            for (name, reference) in [("spliced", "${v}"), ("variable", "\"$v\"")] {
+                let run = "'echo \(reference) > \(name).out'"
+                _ = try workspace.write(
+                    "\(name).yaml",
+                    "parameters: { v: }\noperations: { \(name): { run: \(run) } }"
+                )
+            }
+            let script = """
+                operon add spliced.yaml --set 'v=$(touch touched)' 2> refused; echo $? > codes
+                operon add variable.yaml --set 'v=$(touch touched)'; echo $? >> codes
+                operon add spliced.yaml --set v=fine 2> taken; echo $? >> codes
+                """
+            let file = try workspace.write("graph.yaml", try Self.graph(script))
+
+            let ended = try await workspace.operon(["run", file])
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(workspace.lines(of: "codes") == ["2", "0", "0"])
+            let refused = try workspace.read("refused")
+            #expect(refused.contains("write \"$v\", a variable"), "\(refused)")
+            #expect(workspace.lines(of: "variable.out") == ["$(touch touched)"])
+            #expect(workspace.lines(of: "spliced.out") == ["fine"])
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("touched")))
+        }
+    }
+
     @Test func `a run that is resumed knows what was added before`() async throws {
         try await Workspace.run { workspace in
             _ = try workspace.write("more.jsonl", Self.more)

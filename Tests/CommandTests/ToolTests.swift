@@ -71,6 +71,22 @@ import Testing
         }
     }
 
+    @Test func `a value that a shell would interpret is told on the standard error`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let text = "parameters: { v: a b }\noperations: { a: { run: 'true ${v}' } }"
+            let file = try workspace.write("g.yaml", text)
+            for command in ["validate", "run"] {
+                let ended = try await workspace.operon([command, file])
+                #expect(ended.end == .exit(0), "\(ended.errors)")
+                let warning = try #require(ended.errorLines.first)
+                #expect(warning.hasPrefix("warning: \(file):2:25: ${v} in “run”"), "\(warning)")
+                #expect(!ended.output.contains("${v}"))
+            }
+        }
+    }
+
     @Test func `validate names every problem with its place`() async throws {
         try await Workspace.run { workspace in
             _ = try workspace.write(

@@ -59,7 +59,7 @@ import Testing
     private static let simple = """
         operations:
           list: { run: x }
-          r: { run: 'convert ${item}', forEach: { output: list } }
+          r: { run: 'convert "$item"', forEach: { output: list } }
         """
     private static let named = """
         operations:

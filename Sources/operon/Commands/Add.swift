@@ -88,11 +88,12 @@ struct Add: ParsableCommand {
     /// them.
     private func read() throws -> GraphFile {
         do {
-            let options = GraphFileOptions(
+            var options = GraphFileOptions(
                 directory: FileManager.default.currentDirectoryPath,
                 name: "added",
                 parameters: try parameters.read()
             )
+            options.isAddition = true
             guard file == "-" else { return try GraphFile.read(path: file, options: options) }
             let bytes = try UserFile.readStandardInput(bytesMax: Limits().graphFileBytes)
             return try Self.read(bytes, options)
