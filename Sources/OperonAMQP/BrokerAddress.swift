@@ -19,7 +19,7 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
     package var heartbeatSeconds: UInt16?
     /// Log in with the client certificate (`auth_mechanism=external`) instead of a password.
     package var usesExternalLogin = false
-    let password: String
+    @Secret private(set) var password: String
 
     /// The PEM files that the URL names; `nil`: the system's roots, or no client certificate.
     package struct TLS: Hashable, Sendable {
@@ -42,7 +42,9 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         let path = rest.cutTail(after: "/")
         let name = try Self.decoded(path ?? "", "the virtual host")
         virtualHost = name.isEmpty ? "/" : name
-        (user, password) = try Self.credentials(rest.cutHead(beforeLast: "@"))
+        let login = try Self.credentials(rest.cutHead(beforeLast: "@"))
+        user = login.user
+        password = login.password
         (host, port) = try Self.endpoint(rest, defaultPort: tls == nil ? 5672 : 5671)
         try apply(query: query ?? "", isNamed: !name.isEmpty)
     }
@@ -54,12 +56,6 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         return "\(scheme)://\(user):***@\(place):\(port)/"
             + (virtualHost.isEmpty ? "?vhost=" : PercentText.encode(virtualHost))
     }
-}
-
-// Code that prints the fields of the value would otherwise print the password.
-extension BrokerAddress: CustomDebugStringConvertible, CustomReflectable {
-    package var debugDescription: String { description }
-    package var customMirror: Mirror { Mirror(self, children: ["address": description]) }
 }
 
 extension BrokerAddress {

@@ -13,7 +13,7 @@ package struct AccessTokens: Sendable {
         var name: String
         var role: AccessRole
         /// SHA-256 of the token.
-        var digest: [UInt8]
+        @Secret var digest: [UInt8]
         /// The queues to which it may submit; `nil`: all.
         var queues: [String]?
         /// `nil`: it does not expire.

@@ -8,7 +8,7 @@ package struct Caller: Hashable, Sendable {
     /// The queues to which it may submit; `nil`: all.
     package var queues: [String]?
     /// SHA-256 of the token that it has shown; `nil`: none.
-    package var digest: [UInt8]?
+    @Secret package var digest: [UInt8]?
 
     package init(
         name: String,

@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
-import OperonModel
+package import OperonModel
 package import OperonPorts
 import OperonSystem
 
@@ -30,12 +30,12 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     /// Shared by all copies.
     private let ending = NIOLockedValueBox(false)
     /// Read from the file, and used until a coordinator does not know it. Shared by all copies.
-    private let ownToken = NIOLockedValueBox<String?>(nil)
+    private let ownToken = NIOLockedValueBox(Secret<String?>(wrappedValue: nil))
 
     package struct Configuration: Sendable {
         /// `unix:PATH`, `http://HOST:PORT` or `https://…`; without a port, 7350.
         package var url: String
-        package var token: String?
+        @Secret package var token: String?
         /// The file with this user's token, which the coordinator creates at its first start.
         /// `nil`: use only `token`.
         var tokenFile: String?
@@ -294,16 +294,19 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             throw sentence(error)
         }
         guard (200..<300).contains(response.status.code) else {
-            if response.status == .unauthorized { ownToken.withLockedValue { $0 = nil } }
+            if response.status == .unauthorized {
+                ownToken.withLockedValue { $0.wrappedValue = nil }
+            }
             throw await problem(response)
         }
         return response
     }
 
     private func token() throws(ClientError) -> String? {
-        if let known = configuration.token ?? ownToken.withLockedValue({ $0 }) { return known }
+        let known = ownToken.withLockedValue { $0.wrappedValue }
+        if let known = configuration.token ?? known { return known }
         let token = try configuration.ownToken()
-        ownToken.withLockedValue { $0 = token }
+        ownToken.withLockedValue { $0.wrappedValue = token }
         return token
     }
 

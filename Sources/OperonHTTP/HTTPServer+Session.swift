@@ -49,8 +49,8 @@ struct SessionBody: Decodable {
     /// Several times the longest token. Who sends it is not known yet.
     static let bytesMax = 8 << 10
 
-    let token: String?
-    let code: String?
+    @Secret private(set) var token: String?
+    @Secret private(set) var code: String?
 
     init(from decoder: any Decoder) throws {
         let fields = try StrictFields(decoder, ["token", "code"])

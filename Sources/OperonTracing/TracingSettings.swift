@@ -8,8 +8,8 @@ package import OperonModel
 /// cannot be used gives a warning, and no program ends because of it.
 package struct TracingSettings: Sendable {
     let endpoint: CollectorURL
-    /// Headers of each request, which may contain secrets.
-    package var headers: [(name: String, value: String)] = []
+    /// Headers of each request, among them what shows the collector who we are.
+    @Secret package var headers: [(name: String, value: String)] = []
     /// How long one request may take.
     package var timeout = Duration.seconds(10)
     /// A PEM file with CA certificates; `nil`: those of the system.

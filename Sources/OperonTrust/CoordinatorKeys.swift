@@ -1,3 +1,4 @@
+import OperonModel
 import OperonSystem
 
 /// The key pair by which workers know a coordinator, and how it came from those before it.
@@ -28,7 +29,7 @@ package struct CoordinatorKeys: Sendable {
     package static let linksMax = 32
 
     /// The private key: `Ed25519.keyBytes` bytes.
-    let privateKey: [UInt8]
+    @Secret private(set) var privateKey: [UInt8]
     /// The key that workers know it by now.
     package let publicKey: [UInt8]
     /// The oldest first. The last one leads to `publicKey`.

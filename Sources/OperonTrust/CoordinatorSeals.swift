@@ -59,7 +59,7 @@ package struct CoordinatorSeals: Sendable {
     private var keys: CoordinatorKeys
     /// Grants and workers' keys that are revoked.
     private var revoked: Set<[UInt8]>
-    private let epochKey: [UInt8]
+    @Secret private var epochKey: [UInt8]
     private var statement: Statement
     private let random: @Sendable (Int) -> [UInt8]
     /// By the number of the session. Only looked up.
@@ -87,7 +87,8 @@ package struct CoordinatorSeals: Sendable {
         self.keys = keys
         self.revoked = revoked
         self.random = random
-        epochKey = random(X25519.keyBytes)
+        let epochKey = random(X25519.keyBytes)
+        self.epochKey = epochKey
         statement = Statement(
             reign: reign,
             epoch: epoch,

@@ -83,7 +83,8 @@ package struct JoinToken: Hashable, Sendable {
     package let grant: WorkerGrant
     /// The public key of the coordinator that made it, which the worker pins.
     package let issuer: [UInt8]
-    let signature: [UInt8]
+    /// The rest of a token can be known to others.
+    @Secret private(set) var signature: [UInt8]
 
     private static let prefix = "operon-join-1."
     /// The most bytes of a token as text.

@@ -23,7 +23,7 @@ package struct WorkerSeals: Sendable {
     private struct Session {
         var seal: SealSession
         /// What shows who the worker is, signed once.
-        let joining: [UInt8]
+        @Secret private(set) var joining: [UInt8]
         let reign: Reign
         let epoch: Epoch
         let signer: [UInt8]
@@ -37,7 +37,7 @@ package struct WorkerSeals: Sendable {
     /// A question that waits for an offer.
     private struct Question {
         let knock: Knock
-        let privateKey: [UInt8]
+        @Secret var privateKey: [UInt8]
     }
 
     private var identity: WorkerTrust

@@ -39,7 +39,7 @@ package struct WorkerTrustStore: Sendable {
     private static let fileBytesMax = 128 << 10
 
     private struct Kept {
-        var privateKey: [UInt8]
+        @Secret var privateKey: [UInt8]
         var nonce: [UInt8]?
         /// The coordinator's key, or its latest successor.
         var pin: [UInt8]?

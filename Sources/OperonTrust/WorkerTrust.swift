@@ -3,7 +3,7 @@ import OperonSystem
 
 /// Who a worker is, and whom it trusts.
 package struct WorkerTrust: Sendable {
-    let privateKey: [UInt8]
+    @Secret private(set) var privateKey: [UInt8]
     package let publicKey: [UInt8]
     /// Random for each life.
     let nonce: [UInt8]

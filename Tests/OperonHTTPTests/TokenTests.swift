@@ -3,6 +3,7 @@ import Foundation
 import OperonHTTP
 import OperonModel
 import OperonPorts
+import OperonSystem
 import OperonTesting
 import Testing
 
@@ -33,6 +34,28 @@ import Testing
         _ token: String
     ) async throws -> RawAnswer {
         try await served.raw("GET", "/v1/status", ["Authorization": "Bearer \(token)"])
+    }
+
+    @Test func `nothing that prints tokens, callers and a client's settings shows a token`() {
+        let token = "the-token-of-ann-0123"
+        let digest = SHA256.hash(of: Array(token.utf8))
+        var tokens = AccessTokens()
+        tokens.add("ann", token: token)
+        let client = HTTPCoordinatorClient.Configuration(url: "https://a.example", token: token)
+        let caller = Caller(name: "ann", role: .operate, digest: digest)
+        for (value, shown) in [
+            (tokens as Any, "ann"), (caller, "ann"), (client, "a.example"),
+            (HTTPServerConfiguration(socket: "/a", tokens: tokens), "ann"),
+        ] {
+            var dumped = ""
+            dump(value, to: &dumped)
+            for text in ["\(value)", String(reflecting: value), dumped] {
+                #expect(text.contains(shown) && text.contains("***"), "\(text)")
+                #expect(!text.contains(token))
+                let numbers = text.split { !$0.isNumber }.map { Int($0) ?? -1 }
+                #expect(numbers.firstRange(of: digest.prefix(8).map(Int.init)) == nil)
+            }
+        }
     }
 
     @Test func `a token is valid when it is created, and is not any more when it is revoked`()

@@ -107,6 +107,19 @@ import Testing
         )
     }
 
+    @Test func `nothing that prints the settings shows a header`() throws {
+        let (settings, _) = Self.read([
+            Self.base: "https://c", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=s3cret",
+        ])
+        let read = try #require(settings)
+        #expect(read.headers.first?.value == "s3cret")
+        var dumped = ""
+        dump(read, to: &dumped)
+        for text in ["\(read)", String(reflecting: read), dumped] {
+            #expect(text.contains("***") && !text.contains("s3cret"), "\(text)")
+        }
+    }
+
     @Test func `a value that cannot be used is told without being shown`() throws {
         let (settings, warnings) = Self.read([
             Self.base: "https://c", "OTEL_EXPORTER_OTLP_HEADERS": "secret,a=b%0Ac,d=e",
