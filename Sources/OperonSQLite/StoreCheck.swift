@@ -23,7 +23,7 @@ extension StoreTables {
             try row.readSum()
             return id
         }
-        for (table, isWhole) in [("logs", true), ("cut_logs", false)] {
+        for (table, isWhole) in Self.logTables {
             problems += try tally(table, by: "operation", "SELECT * FROM \(table)") { row in
                 try row.readLog(isWhole: isWhole).operation
             }
@@ -34,7 +34,7 @@ extension StoreTables {
 
     /// Reads all rows of a table. Reports damaged rows and rows that belong to no operation.
     private func tally(
-        _ table: String,
+        _ table: StaticString,
         by key: String,
         _ sql: String,
         _ read: (PreparedStatement) throws -> OperationID

@@ -125,7 +125,7 @@ extension StoreTables: StoreLookup {
     func log(of operation: OperationID) throws -> [StoredLog] {
         guard isKept(operation) else { return [] }
         var logs: [StoredLog] = []
-        for (table, isWhole) in [("logs", true), ("cut_logs", false)] {
+        for (table, isWhole) in Self.logTables {
             let select = try statement("SELECT * FROM \(table) WHERE operation = ?")
             try select.bind(operation.key)
             defer { select.reset() }

@@ -216,7 +216,7 @@ extension StoreTables {
             if let output = changes.outputs[id] { try write(output, of: id) }
         }
         for (id, attempt) in changes.droppedLogs {
-            for table in ["logs", "cut_logs"] {
+            for (table, _) in Self.logTables {
                 let delete = try statement(
                     "DELETE FROM \(table) WHERE operation = ? AND epoch = ? AND number = ?"
                 )

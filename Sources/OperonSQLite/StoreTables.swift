@@ -333,7 +333,7 @@ final class StoreTables {
     }
 
     /// The largest id in a table; 0 if the table is empty.
-    func last(in table: String) throws -> Int64 {
+    func last(in table: StaticString) throws -> Int64 {
         let select = try statement("SELECT coalesce(max(id), 0) FROM \(table)")
         defer { select.reset() }
         guard try select.step() else { return 0 }
@@ -392,6 +392,16 @@ final class StoreTables {
         moreContents[graph, default: []].append(row)
     }
 
+    /// The tables with rows of operations, and the column with the operation. No text that comes
+    /// from outside is a `StaticString`: the name of a table in a statement is one of the source.
+    private static let operationTables: [(table: StaticString, key: StaticString)] = [
+        ("operations", "id"), ("attempts", "operation"), ("outputs", "operation"),
+        ("logs", "operation"), ("cut_logs", "operation"),
+    ]
+    static let logTables: [(table: StaticString, isWhole: Bool)] = [
+        ("logs", true), ("cut_logs", false),
+    ]
+
     func noteChange(of graph: GraphID) { changedGraphs.insert(graph) }
 
     /// Deletes the rows of some operations of a dropped graph, starting at an index. Returns the
@@ -404,10 +414,7 @@ final class StoreTables {
         try transaction(by: epoch) {
             let low = OperationID(graph: id, index: first).key
             let high = OperationID(graph: id, index: end).key
-            for (table, key) in [
-                ("operations", "id"), ("attempts", "operation"), ("outputs", "operation"),
-                ("logs", "operation"), ("cut_logs", "operation"),
-            ] {
+            for (table, key) in Self.operationTables {
                 try run("DELETE FROM \(table) WHERE \(key) >= ? AND \(key) < ?", low, high)
             }
             if end >= count, let graph = graphs[id] {

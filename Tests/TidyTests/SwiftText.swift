@@ -2,11 +2,25 @@
 /// look at code alone. Enough of Swift's grammar for that, and no more: nested comments, plain,
 /// raw and multi-line strings; what is interpolated into a string is blanked with it.
 struct SwiftText {
+    /// A string of the source.
+    struct Literal {
+        /// Where it begins, from 1.
+        let line: Int
+        /// What it has besides what is interpolated.
+        var text = ""
+        /// What is interpolated, as it is written.
+        var interpolations: [String] = []
+        /// What stands before and behind it with a `+`, other strings aside.
+        var joined: [String] = []
+    }
+
     let lines: [String]
+    let literals: [Literal]
 
     init(_ text: String) {
         var scanner = Scanner(Array(text.unicodeScalars))
         lines = scanner.codeLines()
+        literals = scanner.literals
     }
 }
 
@@ -23,6 +37,8 @@ private struct Scanner {
     private var mode = Mode.code
     private var lines: [String] = []
     private var line = ""
+    private(set) var literals: [SwiftText.Literal] = []
+    private var literal = SwiftText.Literal(line: 1)
 
     init(_ text: [Unicode.Scalar]) {
         self.text = text
@@ -52,6 +68,7 @@ private struct Scanner {
         if text[position] == "\n" {
             lines.append(line)
             line = ""
+            if case .string = mode { literal.text += "\n" }
             if mode == .lineComment { mode = .code }
             // A string of one line ends with it at the latest.
             if case .string(quotes: 1, _) = mode { mode = .code }
@@ -75,6 +92,8 @@ private struct Scanner {
             position += 2
         } else if let opening = openingQuote() {
             mode = .string(quotes: opening.quotes, hashes: opening.hashes)
+            literal = SwiftText.Literal(line: lines.count + 1)
+            literal.joined = operandBefore().map { [$0] } ?? []
             line += "\""
             position += opening.quotes + opening.hashes
         } else {
@@ -111,16 +130,60 @@ private struct Scanner {
             mode = .code
             line += "\""
             position += quotes + hashes
+            literal.joined += operandAfter().map { [$0] } ?? []
+            literals.append(literal)
         } else if starts(with: escape), peek(escape.count) != "\n" {
             if peek(escape.count) == "(" {
                 position += escape.count
+                let start = position + 1
                 skipInterpolation()
+                literal.interpolations.append(words(start..<max(start, position - 1)))
             } else {
                 position += escape.count + 1
             }
         } else {
+            literal.text.unicodeScalars.append(text[position])
             position += 1
         }
+    }
+
+    private func words(_ range: Range<Int>) -> String {
+        var words = String.UnicodeScalarView()
+        words.append(contentsOf: text[range])
+        return String(words)
+    }
+
+    private func isSpace(_ place: Int) -> Bool { text[place].properties.isWhitespace }
+
+    private func isOperand(_ place: Int) -> Bool {
+        !isSpace(place) && !"(),{}[]:".unicodeScalars.contains(text[place])
+    }
+
+    /// What stands before this place with `+` or `+=`; `nil`: nothing, or a string.
+    private func operandBefore() -> String? {
+        var end = position
+        while end > 0, isSpace(end - 1) { end -= 1 }
+        if end > 1, text[end - 1] == "=" { end -= 1 }
+        guard end > 0, text[end - 1] == "+" else { return nil }
+        end -= 1
+        while end > 0, isSpace(end - 1) { end -= 1 }
+        guard end > 0, text[end - 1] != "\"", text[end - 1] != "#" else { return nil }
+        var start = end
+        while start > 0, isOperand(start - 1) { start -= 1 }
+        return words(start..<end)
+    }
+
+    /// What stands behind this place with `+`; `nil`: nothing, or a string.
+    private func operandAfter() -> String? {
+        var start = position
+        while start < text.count, isSpace(start) { start += 1 }
+        guard start < text.count, text[start] == "+" else { return nil }
+        start += 1
+        while start < text.count, isSpace(start) { start += 1 }
+        guard start < text.count, text[start] != "\"", text[start] != "#" else { return nil }
+        var end = start
+        while end < text.count, isOperand(end) { end += 1 }
+        return words(start..<end)
     }
 
     /// From the opening parenthesis to behind its closing one; strings within may hold others.

@@ -44,6 +44,19 @@ import Testing
         #expect(Self.ours.flatMap { Rules.bannedWords($0, Rules.bannedEverywhere) } == [])
     }
 
+    @Test func `secrets are compared in a time that tells nothing about them`() {
+        let files = Self.sources.filter { Rules.withSecrets.contains($0.target) }
+        #expect(files.flatMap(Rules.comparedSecrets) == [])
+    }
+
+    @Test func `values reach SQL as bound parameters alone`() {
+        let files = Self.sources.filter { $0.target == "OperonSQLite" }
+        #expect(files.flatMap(Rules.composedSQL) == [])
+        // What is allowed is there.
+        let used = files.flatMap { SwiftText($0.text).literals.flatMap(\.interpolations) }
+        #expect(Rules.namesInSQL.subtracting(used).sorted() == [])
+    }
+
     @Test func `nothing is declared that nobody uses`() {
         #expect(Rules.unused(in: Self.sources, among: Self.ours) == [])
     }
@@ -148,6 +161,45 @@ import Testing
     ])
     func `chance is found`(line: String, isBad: Bool) {
         #expect(Rules.chance(Self.file(line)).isEmpty == !isBad)
+    }
+
+    @Test(arguments: [
+        ("if token == known { }", true), ("guard a.digest != entry.digest else { }", true),
+        ("entries.first { $0.token.digest == digest }", true),
+        ("return SHA256.hash(of: body) == expected", true), ("code == text", true),
+        ("x == SHA256.authenticationCode(for: body, key: key)", true),
+        ("let code = SHA256.authenticationCode(for: b, key: k); return code == given", true),
+        ("delivery\n    .signature\n    == mine.signature", true),
+        ("tokens.contains(token)", true), ("tokens.firstIndex(of: request.token)", true),
+        ("return shared.tokens[request.token]", true), ("waiting[sessionCode] = nil", true),
+        ("waiting.removeValue(forKey: secret)", true),
+        ("SHA256.isEqual(digest, entry.digest)", false), ("error.code == .notFound", false),
+        ("[EMFILE, ENFILE].contains(code)", false),
+        ("code == ENOENT && error.code != SQLITE_OK", false), ("code == 0", false),
+        ("body.token == nil", false), ("code == ExitStatus.success", false),
+        ("token.name == name", false), ("secret.count == keyBytes", false),
+        ("bytes == token.bytes", false), ("let list: [Token] = []", false),
+        ("let tokens = [token]", false), ("token = other", false), ("// token == other", false),
+    ])
+    func `a secret that is compared otherwise is found`(text: String, isBad: Bool) {
+        let file = Self.file(text, path: "Sources/OperonHTTP/X.swift")
+        #expect(Rules.comparedSecrets(file).isEmpty == !isBad)
+    }
+
+    @Test(arguments: [
+        (#""DELETE FROM logs WHERE id = \(id)""#, ["id"]),
+        (#""DELETE FROM \(table) WHERE \(key) >= ?""#, []),
+        (#""INSERT INTO a VALUES (\(f("x", 1)), \(b))""#, [#"f("x", 1)"#, "b"]),
+        ("try run(\"SELECT a FROM \" + name)", ["name"]),
+        ("name + \n  \" WHERE id = ?\"", ["name"]), ("sql += \" ORDER BY id\"", ["sql"]),
+        ("\"SELECT a \"\n    + \"FROM b\"", []),
+        ("\"\"\"\nDELETE FROM a\nWHERE b = \\(c)\n\"\"\"", ["c"]),
+        (#""The store \(path) was set up.""#, []), (#"// "SELECT \(a)""#, []),
+    ])
+    func `a value in SQL is found`(text: String, found: [String]) {
+        let file = Self.file(text, path: "Sources/OperonSQLite/X.swift")
+        let rules = Rules.composedSQL(file).map(\.rule)
+        #expect(rules == found.map { "bind \($0) instead of writing it into SQL" })
     }
 
     @Test func `what nobody uses is found`() {

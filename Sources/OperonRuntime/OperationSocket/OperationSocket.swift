@@ -1,6 +1,7 @@
 import Glibc
 import NIOConcurrencyHelpers
 import OperonModel
+import OperonSystem
 import OperonWire
 
 /// The operation socket, through which processes of running operations reach their worker: a socket
@@ -15,10 +16,11 @@ final class OperationSocket: @unchecked Sendable {
         OperationSocketFormat.Answer
 
     private struct Shared {
-        var tokens: [String: AttemptID] = [:]
-        /// The user of the attempt, for tokens of attempts that run as another user.
-        var users: [String: uid_t] = [:]
-        var ofAttempt: [AttemptID: String] = [:]
+        /// By the hash of the token, so that the time that a search takes tells nothing about it.
+        var attempts: [[UInt8]: AttemptID] = [:]
+        /// The user of the attempt, by the same hash, for attempts that run as another user.
+        var users: [[UInt8]: uid_t] = [:]
+        var ofAttempt: [AttemptID: [UInt8]] = [:]
         var handler: Handler?
         var answers: [(connection: UInt64, bytes: [UInt8])] = []
         /// Unfinished requests whose connections have closed, by attempt: later requests of the
@@ -127,20 +129,23 @@ final class OperationSocket: @unchecked Sendable {
         let token =
             Incarnation(rawValue: random.next()).description
             + Incarnation(rawValue: random.next()).description
+        let hash = Self.hash(of: token)
         shared.withLockedValue { shared in
-            shared.tokens[token] = attempt
-            shared.ofAttempt[attempt] = token
-            shared.users[token] = user
+            shared.attempts[hash] = attempt
+            shared.ofAttempt[attempt] = hash
+            shared.users[hash] = user
         }
         return token
     }
 
+    private static func hash(of token: String) -> [UInt8] { SHA256.hash(of: Array(token.utf8)) }
+
     /// Ends an attempt's token.
     func end(_ attempt: AttemptID) {
         shared.withLockedValue { shared in
-            guard let token = shared.ofAttempt.removeValue(forKey: attempt) else { return }
-            shared.tokens[token] = nil
-            shared.users[token] = nil
+            guard let hash = shared.ofAttempt.removeValue(forKey: attempt) else { return }
+            shared.attempts[hash] = nil
+            shared.users[hash] = nil
             shared.dropped[attempt] = nil
         }
     }
@@ -281,10 +286,11 @@ final class OperationSocket: @unchecked Sendable {
         } catch {
             return answer(.unreadable(error.message), to: id)
         }
+        let hash = Self.hash(of: request.token)
         let (attempt, handler) = shared.withLockedValue { shared in
-            let owner = shared.users[request.token]
+            let owner = shared.users[hash]
             let isOwn = owner == nil || connection.user == owner || connection.user == geteuid()
-            return (isOwn ? shared.tokens[request.token] : nil, shared.handler)
+            return (isOwn ? shared.attempts[hash] : nil, shared.handler)
         }
         guard let attempt, let handler else { return answer(.unknownToken, to: id) }
         // An unstructured task: it lives until the worker has answered.
