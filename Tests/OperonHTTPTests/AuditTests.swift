@@ -68,6 +68,24 @@ import Testing
         #expect(try await audit.check().problems == [])
     }
 
+    @Test func `only their owner may read the folder and its files`()
+        async throws
+    {
+        let folder = try Scratch.folder().path + "/audit"
+        // A few entries for each file.
+        var bounds = AuditBounds()
+        bounds.segmentBytes = 256
+        let audit = try Self.open(folder, bounds)
+        try await Self.record(audit, "ann", "bob", "eve", "ann", "bob", "eve", "ann", "bob", "eve")
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        #expect(try mode(folder) == 0o700)
+        let files = try Self.files(folder)
+        #expect(files.count > 2)
+        for file in files { #expect(try mode(file) == 0o600, "\(file)") }
+    }
+
     @Test func `the check says at which entry the chain is broken`() async throws {
         let folder = try Scratch.folder().path + "/audit"
         let audit = try Self.open(folder)

@@ -110,6 +110,35 @@ import Testing
         #expect(exposed?.code == .file)
     }
 
+    /// The server of the API, then the client, with a program that speaks only one version.
+    @Test func `a version of TLS before 1.2 is spoken by neither the server nor the client`()
+        async throws
+    {
+        let certificates = try Certificates()
+        let tls = TLSFiles(certificate: certificates.server, key: certificates.key)
+        try await ServedCluster.run(tls: tls, tokens: AccessTests.tokens) {
+            (served: ServedCluster) async throws in
+            let connect = "s_client -connect 127.0.0.1:\(served.port) "
+            let current = try certificates.output(of: connect + "-tls1_2")
+            #expect(current.contains("Protocol  : TLSv1.2"), "\(current)")
+            let old = try certificates.output(of: connect + Certificates.oldVersion)
+            #expect(old.contains("alert protocol version"), "\(old)")
+        }
+        for (version, words) in [
+            (Certificates.oldVersion, "PROTOCOL_VERSION"), ("-tls1_2", "cannot read the answer"),
+        ] {
+            let (server, port) = try certificates.serve(version)
+            defer { Certificates.end(server) }
+            var configuration = HTTPCoordinatorClient.Configuration(
+                url: "https://localhost:\(port)",
+                token: AccessTests.token
+            )
+            configuration.certificateAuthority = certificates.authority
+            let error = try await failure(configuration)
+            #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+        }
+    }
+
     /// An authority, and a certificate of it for `localhost`.
     struct Certificates {
         /// Made in no time, unlike one for RSA.
@@ -142,15 +171,60 @@ import Testing
             )
         }
 
+        /// OpenSSL speaks it only without its own level of security.
+        static let oldVersion = "-tls1_1 -cipher ALL:@SECLEVEL=0"
+
+        /// A server of web pages that speaks one version of TLS, when it listens.
+        func serve(_ version: String) throws -> (Process, port: Int) {
+            let listen = "s_server -www -accept 127.0.0.1:0 -cert server.pem -key server.key "
+            let process = command(listen + version)
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            var said = ""
+            while true {
+                let bytes = output.fileHandleForReading.availableData
+                try #require(!bytes.isEmpty, "openssl does not serve: \(said)")
+                said += String(decoding: bytes, as: UTF8.self)
+                if let match = said.firstMatch(of: /ACCEPT 127\.0\.0\.1:(\d+)\n/) {
+                    return (process, try #require(Int(match.1)))
+                }
+            }
+        }
+
+        /// By a signal that nobody can block: a child inherits what its parent's thread blocks.
+        static func end(_ server: Process) {
+            kill(server.processIdentifier, SIGKILL)
+            server.waitUntilExit()
+        }
+
+        /// What openssl says to a command, whether it succeeds or not.
+        func output(of arguments: String) throws -> String {
+            let process = command(arguments)
+            let output = Pipe()
+            process.standardOutput = output
+            process.standardError = output
+            process.standardInput = FileHandle.nullDevice
+            try process.run()
+            let bytes = output.fileHandleForReading.readDataToEndOfFile()
+            process.waitUntilExit()
+            return String(decoding: bytes, as: UTF8.self)
+        }
+
         private func openssl(_ arguments: String) throws {
+            let process = command(arguments)
+            try process.run()
+            process.waitUntilExit()
+            try #require(process.terminationStatus == 0)
+        }
+
+        private func command(_ arguments: String) -> Process {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
             process.arguments = arguments.split(separator: " ").map(String.init)
             process.currentDirectoryURL = folder
             process.standardError = FileHandle.nullDevice
-            try process.run()
-            process.waitUntilExit()
-            try #require(process.terminationStatus == 0)
+            return process
         }
     }
 }

@@ -315,6 +315,19 @@ import Testing
         }
     }
 
+    @Test func `a request has at most a hundred fields`() async throws {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            for (count, status) in [(100, 200), (101, 400), (10_000, 400)] {
+                let fields =
+                    ["Host: localhost\r\n", "Connection: close\r\n"]
+                    + (2..<count).map { "X\($0): 1\r\n" }
+                let text = "GET /v1/status HTTP/1.1\r\n" + fields.joined() + "\r\n"
+                let answer = RawAnswer(try await RawSocket.ask(served.port, Array(text.utf8)))
+                #expect(answer.status == status, "\(count) fields")
+            }
+        }
+    }
+
     @Test func `who says nothing is cut off`() async throws {
         var limits = HTTPLimits()
         limits.idleTime = .milliseconds(100)

@@ -118,6 +118,9 @@ import Testing
                 ["Accept": "text/plain"]
             )
             #expect(text.text == "colour red\n")
+            #expect(text.fields["content-type"] == "text/plain; charset=utf-8")
+            #expect(text.fields["x-content-type-options"] == "nosniff")
+            #expect(text.fields["content-security-policy"]?.contains("sandbox") == true)
         }
     }
 

@@ -49,11 +49,12 @@ struct BrokerTLSTests {
         case otherHost
         case strangeAuthority
         case plaintext
+        case oldVersion
     }
 
     /// The login is the first thing that is sent, so that refusing comes before any password.
     @Test(arguments: WrongServer.allCases)
-    func `a server with a wrong certificate, or with none, is refused before the login`(
+    func `a server with a wrong certificate, an old version or no TLS is refused before the login`(
         server: WrongServer
     ) async throws {
         let certificates = try Certificates()
@@ -69,6 +70,10 @@ struct BrokerTLSTests {
             url = "amqps://guest:s3cret@127.0.0.1:\(port)"
         case .strangeAuthority:
             program = try certificates.serve("server.pem", on: port)
+        case .oldVersion:
+            // OpenSSL speaks it only without its own level of security.
+            let version = "-tls1_1 -cipher ALL:@SECLEVEL=0"
+            program = try certificates.serve("server.pem", on: port, version)
         case .plaintext:
             program = nil
             let plain = try Workspace.testBroker()
@@ -91,6 +96,7 @@ struct BrokerTLSTests {
             case .otherHost: ["the certificate of the broker is for another host"]
             case .plaintext:
                 ["the broker broke off the TLS handshake", "the broker does not speak TLS"]
+            case .oldVersion: ["PROTOCOL_VERSION"]
             }
         #expect(expected.contains { reason.contains($0) }, "\(reason)")
         #expect(!reason.contains("s3cret"))
@@ -199,11 +205,11 @@ private struct Certificates {
     }
 
     /// A server that does nothing but handshakes, when it listens.
-    func serve(_ certificate: String, on port: Int) throws -> Process {
+    func serve(_ certificate: String, on port: Int, _ options: String = "") throws -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
         process.arguments =
-            "s_server -accept 127.0.0.1:\(port) -cert \(certificate) -key server.key"
+            "s_server -accept 127.0.0.1:\(port) -cert \(certificate) -key server.key \(options)"
             .split(separator: " ").map(String.init)
         process.currentDirectoryURL = directory
         let output = Pipe()
