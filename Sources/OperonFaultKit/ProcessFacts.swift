@@ -35,6 +35,36 @@ package enum ProcessFacts {
             }
     }
 
+    /// The addresses at which it takes connections over TCP, such as `127.0.0.1:7350`; those of
+    /// IPv6 in the kernel's digits.
+    package static func listeningAddresses(_ process: Int32) throws -> [String] {
+        let folder = "/proc/\(process)/fd"
+        let sockets = try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
+            // One that was closed meanwhile is none of them.
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
+        }
+        let inodes = Set(sockets.compactMap { $0.wholeMatch(of: /socket:\[(\d+)\]/)?.1 })
+        return try ["tcp", "tcp6"].flatMap { family in
+            let path = "/proc/\(process)/net/\(family)"
+            return try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+                .compactMap { line -> String? in
+                    let words = line.split(separator: " ")
+                    let listening = "0A"
+                    guard words.count > 9, words[3] == listening, inodes.contains(words[9]),
+                        let colon = words[1].firstIndex(of: ":"),
+                        let port = Int(words[1][colon...].dropFirst(), radix: 16)
+                    else { return nil }
+                    let host = words[1][..<colon]
+                    guard family == "tcp", let number = UInt32(host, radix: 16) else {
+                        return "[\(host)]:\(port)"
+                    }
+                    // In the order of the network, whatever that of the machine is.
+                    let bytes = (0..<4).map { (number.bigEndian >> (24 - 8 * $0)) & 0xFF }
+                    return bytes.map(String.init).joined(separator: ".") + ":\(port)"
+                }
+        }
+    }
+
     package static func descriptorCount(_ process: Int32 = getpid()) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count
     }

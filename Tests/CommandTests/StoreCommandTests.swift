@@ -68,6 +68,21 @@ import Testing
         }
     }
 
+    @Test func `a store that all users can read is used with a warning`() async throws {
+        try await Workspace.run { workspace in
+            let path = workspace.path("graphs.db")
+            for (mode, isWarned) in [(nil, false), (0o604, true), (0o640, false)] {
+                if let mode { #expect(chmod(path, mode_t(mode)) == 0) }
+                let up = try workspace.start("operon", ["up", "--store", path, "--slots", "1"])
+                try await up.says("answers at")
+                up.signal(SIGTERM)
+                let errors = try await up.end().errors
+                let warning = "all users can read the store \(path): chmod o= \(path)"
+                #expect(errors.contains(warning) == isWarned, "\(errors)")
+            }
+        }
+    }
+
     @Test func `a store that a coordinator has is left alone`() async throws {
         try await Workspace.run { workspace in
             let path = try await makeStore(workspace)
