@@ -46,6 +46,18 @@ import Testing
         return try #require(graph)
     }
 
+    /// Trying each way in which the wildcards can match would take for ever.
+    @Test(.timeLimit(.minutes(5)))
+    func `a pattern of as many wildcards as there can be is matched in time`() throws {
+        let name = String(repeating: "a", count: 250)
+        let wild = String(repeating: "*a", count: 127)
+        for (pattern, names) in [(wild, ["a[\(name)]", "a"]), (wild + "b", ["a"])] {
+            let text = "operations: { a: { run: x, forEach: { files: '\(pattern)' } } }"
+            let graph = try read(text, beside: [name: []])
+            #expect(graph.operations.map(\.name) == names)
+        }
+    }
+
     @Test func `a directory that does not exist has no files`() throws {
         let text = "operations: { a: { run: x, forEach: { files: 'none/*.png' } } }"
         #expect(try read(text, beside: [:]).operations.map(\.name) == ["a"])

@@ -8,6 +8,19 @@ import Testing
 
 /// Files as occurrences, with the kernel's inotify.
 @Suite(.timeLimit(.minutes(1))) struct FileWatcherTests {
+    /// Trying each way in which the wildcards can match would take for ever.
+    @Test func `a pattern of as many wildcards as there can be is matched in time`() throws {
+        let name = [UInt8](repeating: UInt8(ascii: "a"), count: 255)
+        let wild = String(repeating: "*a", count: 127)
+        for (pattern, isMatch) in [
+            (wild, true), (wild + "b", false), ("*" + String(repeating: "?*", count: 127), true),
+            (String(repeating: "*", count: 254) + "b", false),
+            (String(repeating: "*[!b]", count: 50) + "*b", false),
+        ] {
+            #expect(try NamePattern(pattern: pattern).matches(name) == isMatch, "\(pattern)")
+        }
+    }
+
     private func watcher(
         _ folder: SourceFolder,
         _ name: String = "",

@@ -1,5 +1,8 @@
+import ClusterKit
 import Logging
 import Operon
+import OperonModel
+import OperonPorts
 import Synchronization
 import Testing
 
@@ -29,6 +32,40 @@ import Testing
         let error = await #expect(throws: OperationSkipped.self) { try await skipped.value }
         #expect(error?.cause == failing.id)
         await cluster.close()
+    }
+
+    /// The types that exist here are a `Trap`, which notes that it was decoded, and Swift's own.
+    @Test(arguments: [
+        ("Trap", #"{"code": 7}"#), ("CancellationError", "{}"),
+        ("OperonTests.Wrong", #"{"code": 7}"#),
+        ("Wrong", #"{"code": "seven"}"#), ("Wrong", "[7]"), ("Wrong", "7"), ("Wrong", ""),
+        ("wrong", #"{"code": 7}"#),
+    ])
+    func anErrorUnderAnotherNameOrOfAnotherFormIsPlainData(type: String, payload: String)
+        async throws
+    {
+        try await RemoteCluster.run { remote in
+            try await remote.coordinator.join("worker", slots: 1, kinds: [Failing.kind])
+            let honest = try await remote.queue.addOperation(Failing())
+            let failing = try await remote.queue.addOperation(Failing())
+            let right = OperationError.thrown(
+                type: "Wrong",
+                message: "m",
+                payload: Array(#"{"code": 7}"#.utf8)
+            )
+            let forged = OperationError.thrown(
+                type: type,
+                message: "m",
+                payload: Array(payload.utf8)
+            )
+            for (handle, error) in [(honest, right), (failing, forged)] {
+                let id = try #require(handle.id)
+                try await remote.coordinator.finish(OperationSelector(id), error)
+            }
+            await #expect(throws: Wrong(code: 7)) { try await honest.value }
+            await #expect(throws: forged) { try await failing.value }
+            #expect(Meeting["trap"].signed == [])
+        }
     }
 
     @Test func whatIsNotSubmittedSaysWhatItIs() async throws {
@@ -419,6 +456,10 @@ struct Nothing: Operation {
 }
 
 struct Wrong: Error, Codable, Equatable { var code: Int }
+
+struct Trap: Error, Codable {
+    init(from decoder: any Decoder) throws { Meeting["trap"].sign("decoded") }
+}
 
 struct Failing: Operation {
     static let errors: [any (Error & Codable).Type] = [Wrong.self]

@@ -122,6 +122,19 @@ class HostileTests(PageCase):
             self.page.wait_text("#output pre", json.dumps(text, ensure_ascii=False))
             self.look(text)
 
+    def test_escape_sequences_of_a_log(self):
+        # Colours, a title, a cleared screen, a link, and control characters alone.
+        script = (r"printf 'a \033[1;31mred\033[0m b\n\033]0;title\007c \033[2J\033[Hd\n';"
+                  r" printf '\033]8;;javascript:alert(1)\033\\link\033]8;;\033\\ e\n';"
+                  r" printf '\000\001\010\177f\302\233g\n'")
+        graph = self.api.submit("escapes", {"a": {"run": script}})["id"]
+        self.api.wait_state(graph, "a", "succeeded")
+        self.page.go(f"#/graphs/{graph}/operations/a")
+        self.page.wait_text("#log", "fg")
+        self.assertEqual(self.page.script("return document.querySelector('#log').textContent"),
+                         "a red b\nc d\nlink e\nfg\n")
+        self.look("log with escape sequences")
+
     def test_operations_by_name(self):
         for number, text in enumerate(VECTORS):
             self.page.go(f"#/graphs/{self.graph}/operations/{part(f'external {number} {text}')}")
