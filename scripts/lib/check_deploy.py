@@ -50,12 +50,21 @@ def check_definitions(password):
     definitions = json.loads(text)
     if password in text:
         sys.exit("the definitions show a password")
+    # Unless this is set, a user `guest` could log in from the broker's own machine alone.
+    configured = (ROOT / "deploy/rabbitmq/operon.conf").read_text()
+    if re.search(r"^\s*loopback_users", configured, re.M):
+        sys.exit("deploy/rabbitmq/operon.conf sets loopback_users")
+    tags = [(user["name"], user["tags"]) for user in definitions["users"]]
+    if tags != [("operon-coordinator", ""), ("operon-worker", "")]:
+        sys.exit(f"the broker has other users, or they administer it: {tags}")
     users = {user["name"]: base64.b64decode(user["password_hash"])
              for user in definitions["users"]}
     salted = users["operon-worker"]
     if salted[4:] != hashlib.sha256(salted[:4] + password.encode()).digest():
         sys.exit("a hash is not that of its password")
     rights = {right["user"]: right for right in definitions["permissions"]}
+    if len(definitions["permissions"]) != 2 or set(rights) != set(users):
+        sys.exit("a user of the broker has no rights, or more than one set of them")
     prefix, none = "a+b.", ["aab.worker.1", "operon.worker.1", "amq.direct", "a+b.other", ""]
     # User, right, what it matches, what it does not. RabbitMQ searches, so the anchors count.
     expected = [
