@@ -62,7 +62,7 @@ import Testing
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("deploy/passwords").path
         let commands = """
-            umask 022; mkdir -m 777 old; "$1" old; cp -r old new; chmod 666 new/*; "$1" new
+            umask 022; mkdir -m 777 old; "$1" old; cp -rp old new; chmod 666 new/*; "$1" new
             diff -r old new; stat -c %a old new old/* new/* | sort -u
             cat old/*.password old/client.token old/health.token
             """
