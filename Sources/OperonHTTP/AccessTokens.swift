@@ -84,7 +84,7 @@ package struct AccessTokens: Sendable {
 
     init(text: String, path: String) throws(HTTPServerError) {
         var names: Set<String> = []
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         for (index, line) in lines.enumerated() {
             let line = String(line).trimmingSpaces
             if line.isEmpty || line.hasPrefix("#") { continue }
@@ -138,10 +138,11 @@ struct TokenLine {
                 }
             } else {
                 guard role == nil else {
-                    throw Problem("“\(word)” is too much: it should be NAME:TOKEN ROLE")
+                    // No word is repeated: it may be a token.
+                    throw Problem("there is a word too much: it should be NAME:TOKEN ROLE")
                 }
                 guard let named = AccessRole(name: word) else {
-                    throw Problem("“\(word)” is no role: \(AccessRole.names) or read")
+                    throw Problem("the role is none of \(AccessRole.names) and read")
                 }
                 role = named
             }
@@ -162,9 +163,8 @@ struct TokenLine {
     /// - Parameter more: Further options that this file may have.
     func entry(_ more: Set<String> = []) throws(Problem) -> AccessTokens.Entry {
         let known = more.union(["queues", "expires"])
-        // The first by name, so that the message is always the same.
-        if let other = options.keys.filter({ !known.contains($0) }).min() {
-            throw Problem("“\(other)=” is no option: queues= and expires= are")
+        guard known.isSuperset(of: options.keys) else {
+            throw Problem("there is an unknown option: queues= and expires= are known")
         }
         let role = role ?? .operate
         return AccessTokens.Entry(

@@ -23,8 +23,7 @@ struct AuditChain {
     /// A chain whose next line is this one, whatever was before it; `nil`: nothing was before it,
     /// or it is no entry.
     init?(before line: ArraySlice<UInt8>) {
-        guard let (_, json) = Self.parts(of: line),
-            let entry = try? JSONBytes.decode(AuditEntry.self, json), entry.number > 1
+        guard let (_, json) = Self.parts(of: line), let entry = Self.entry(json), entry.number > 1
         else { return nil }
         self.init(number: entry.number - 1)
         isUnknown = true
@@ -56,16 +55,25 @@ struct AuditChain {
         hash = stated
         number += 1
         guard computed == stated else {
-            number = (try? JSONBytes.decode(AuditEntry.self, json).number) ?? expected
+            number = Self.entry(json)?.number ?? expected
             throw Problem(text: "the hash of entry \(expected) is not that of its bytes")
         }
-        guard let entry = try? JSONBytes.decode(AuditEntry.self, json) else {
+        guard let entry = Self.entry(json) else {
             throw Problem(text: "entry \(expected) is not one that this version knows")
         }
         guard entry.number == expected else {
             number = entry.number
             throw Problem(text: "after entry \(expected - 1) comes entry \(entry.number)")
         }
+        return entry
+    }
+
+    /// The entry of a line; `nil`: it is none, or has a number that no audit reaches, after which
+    /// one could not count on.
+    static func entry(_ json: [UInt8]) -> AuditEntry? {
+        guard let entry = try? JSONBytes.decode(AuditEntry.self, json),
+            entry.number <= UInt64(Int64.max)
+        else { return nil }
         return entry
     }
 

@@ -41,7 +41,10 @@ extension AuditFiles {
         else { return nil }
         let size = try size(of: path)
         let tail = try read(path, from: max(0, size - lineBytesMax), atMost: lineBytesMax)
-        guard let line = tail.split(separator: UInt8(ascii: "\n")).last, let last = entry(line)
+        // A last line that is not whole is told by a check, and hides none before it.
+        guard let end = tail.lastIndex(of: UInt8(ascii: "\n")),
+            let line = tail[..<end].split(separator: UInt8(ascii: "\n")).last,
+            let last = entry(line)
         else { return nil }
         return Segment(
             path: path,
@@ -106,13 +109,28 @@ extension AuditFiles {
     }
 
     private static func entry(_ line: ArraySlice<UInt8>) -> (entry: AuditEntry, hash: String)? {
-        guard let (hash, json) = AuditChain.parts(of: line),
-            let entry = try? JSONBytes.decode(AuditEntry.self, json)
+        guard let (hash, json) = AuditChain.parts(of: line), let entry = AuditChain.entry(json)
         else { return nil }
         return (entry, hash)
     }
 
     // MARK: - Calls of the system
+
+    /// Whoever has made the folder can replace what is in it.
+    static func checkOwner(of folder: String) throws(AuditError) {
+        var status = stat()
+        guard unsafe lstat(folder, &status) == 0 else {
+            throw error("The audit \(folder) cannot be read")
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+            status.st_mode & 0o022 == 0
+        else {
+            throw AuditError(
+                description: "The audit \(folder) is not a folder of this user in which nobody "
+                    + "else may write"
+            )
+        }
+    }
 
     static func open(_ path: String) throws(AuditError) -> Int32 {
         let flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW

@@ -21,8 +21,8 @@ package struct AuditError: Error, Hashable, Sendable, CustomStringConvertible {
 package struct AuditBounds: Sendable {
     /// A segment that has reached this size gets no further entry.
     package var segmentBytes = 8 << 20
-    /// The most segments: 1 GiB. A further one replaces the oldest, and an entry says so.
-    package var segments = 128
+    /// The most bytes of all segments. With more, the oldest go, and an entry says so.
+    package var bytes = 1 << 30
     /// A segment that is older than this gets no further entry, so that old entries can go.
     package var segmentTime = Duration.seconds(86_400)
     /// How long entries are kept at least, and at most a segment's time longer; `nil`: until there
@@ -70,8 +70,11 @@ final class AuditFiles: Sendable {
     init(folder: String, bounds: AuditBounds) throws(AuditError) {
         self.folder = folder
         self.bounds = bounds
-        if unsafe mkdir(folder, 0o700) != 0, errno != EEXIST {
-            throw Self.error("The audit \(folder) cannot be created")
+        if unsafe mkdir(folder, 0o700) != 0 {
+            guard errno == EEXIST else {
+                throw Self.error("The audit \(folder) cannot be created")
+            }
+            try Self.checkOwner(of: folder)
         }
         var names = try Self.names(in: folder)
         let newest = names.popLast().map { folder + "/" + $0 }
@@ -130,6 +133,14 @@ final class AuditFiles: Sendable {
         let digits = String(first)
         let name = String(repeating: "0", count: Self.nameDigits - digits.count) + digits
         let path = folder + "/" + name + Self.suffix
+        if state.file >= 0 {
+            // The next segment is synced for itself, and its hashes follow from these entries.
+            guard fdatasync(state.file) == 0 else {
+                let problem = Self.error("The audit \(folder) cannot be synced to the disk")
+                state.failure = problem
+                throw problem
+            }
+        }
         let file = try Self.open(path)
         if state.file >= 0 { _ = close(state.file) }
         state.file = file
@@ -190,10 +201,11 @@ final class AuditFiles: Sendable {
     /// Removes the oldest segments, once an entry on the disk says so.
     private func drop(_ state: inout State, _ now: WallTime) throws(AuditError) {
         var count = 0
+        var bytes = state.segments.reduce(0) { $0 + $1.bytes }
         for segment in state.segments.dropLast() {
             let isOld = bounds.keep.map { now - segment.lastAt > $0 } ?? false
-            let isTooMany = state.segments.count - count > bounds.segments
-            guard isOld || isTooMany else { break }
+            guard isOld || bytes > bounds.bytes else { break }
+            bytes -= segment.bytes
             count += 1
         }
         guard count > 0 else { return }
@@ -225,7 +237,7 @@ final class AuditFiles: Sendable {
                 .split(separator: UInt8(ascii: "\n"))
             for line in lines.reversed() {
                 guard let (_, json) = AuditChain.parts(of: line),
-                    let entry = try? JSONBytes.decode(AuditEntry.self, json)
+                    let entry = AuditChain.entry(json)
                 else { continue }
                 if let before = query.before, entry.number >= before { continue }
                 if let since = query.since, entry.at.time < since { continue }

@@ -81,10 +81,10 @@ struct CreatedTokens: Sendable {
 
     /// - Throws: an error if others can read the file, or if a line is not valid.
     init(file path: String) throws(HTTPServerError) {
-        guard unsafe access(path, F_OK) == 0 else { return }
+        guard unsafe access(path, F_OK) == 0 || errno != ENOENT else { return }
         let bytes: [UInt8]
         do throws(SecretFile.Problem) {
-            bytes = try SecretFile.read(path, bytesMax: Self.fileBytesMax)
+            bytes = try SecretFile.readOwn(path, bytesMax: Self.fileBytesMax)
         } catch {
             throw HTTPServerError(error, "tokens", in: path)
         }
@@ -128,24 +128,12 @@ struct CreatedTokens: Sendable {
         return line + "\n"
     }
 
-    /// Replaces the file as a whole: whoever reads it after a crash finds the old one or this one.
     func write(to path: String) throws(HTTPServerError) {
-        let new = path + ".new"
-        // Left by a coordinator that died here.
-        _ = unsafe unlink(new)
-        defer { _ = unsafe unlink(new) }
         let text = Self.header + entries.map(Self.line).joined()
-        try SecretText.write(text, toNew: new)
-        guard unsafe rename(new, path) == 0 else {
-            throw HTTPServerError(.file, "\(path) cannot be replaced: \(SystemWords.lastError()).")
-        }
-        let end = path.lastIndex(of: "/") ?? path.startIndex
-        let folder =
-            end == path.startIndex ? (path.hasPrefix("/") ? "/" : ".") : String(path[..<end])
-        do throws(AuditError) {
-            try AuditFiles.sync(folder: folder)
+        do throws(SecretFile.Problem) {
+            try SecretFile.replace(path, with: Array(text.utf8))
         } catch {
-            throw HTTPServerError(.file, "\(path) cannot be synced to the disk.")
+            throw HTTPServerError(error, "tokens", in: path)
         }
     }
 }

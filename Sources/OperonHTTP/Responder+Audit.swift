@@ -113,9 +113,9 @@ extension Responder {
 }
 
 extension Route {
-    /// Whether the audit has requests of this kind. Logins and logouts change nothing, and are in
-    /// the audit only if they are refused.
-    package var isAudited: Bool { method != "GET" && access != .open }
+    /// Whether the audit has requests of this kind. Logins and logouts change nothing, and neither
+    /// does whatever a viewer may do: they are in the audit only if they are refused.
+    package var isAudited: Bool { method != "GET" && access != .open && access != .view }
 }
 
 extension String {

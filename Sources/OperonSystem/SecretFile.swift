@@ -12,6 +12,7 @@ import Darwin
 package enum SecretFile {
     package enum Problem: Error {
         case readableByOthers(FileRights)
+        case notOwn
         case tooLarge
         /// The system's words for the error.
         case system(String)
@@ -23,6 +24,8 @@ package enum SecretFile {
             case .readableByOthers(let rights):
                 "other users can read the \(what) in \(path) (mode \(rights.text)): "
                     + "chmod 600 \(path)"
+            case .notOwn:
+                "the \(what) in \(path) cannot be read: this is not a regular file of this user"
             case .tooLarge: "the \(what) in \(path) cannot be read: the file is too large"
             case .system(let why): "the \(what) in \(path) cannot be read: \(why)"
             }
@@ -38,11 +41,39 @@ package enum SecretFile {
         _ path: String,
         bytesMax: Int = usualBytesMax
     ) throws(Problem) -> [UInt8] {
-        let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { throw .system(SystemWords.lastError()) }
+        try read(path, bytesMax: bytesMax, isOwn: false)
+    }
+
+    /// The bytes of a file that the program itself has made, at a place that nobody named: what
+    /// another user has put there is refused, even if nobody else can read it.
+    package static func readOwn(
+        _ path: String,
+        bytesMax: Int = usualBytesMax
+    ) throws(Problem) -> [UInt8] {
+        try read(path, bytesMax: bytesMax, isOwn: true)
+    }
+
+    private static func read(
+        _ path: String,
+        bytesMax: Int,
+        isOwn: Bool
+    ) throws(Problem) -> [UInt8] {
+        // Without a wait for the other side of a pipe.
+        let number = unsafe open(
+            path,
+            O_RDONLY | O_CLOEXEC | (isOwn ? O_NOFOLLOW | O_NONBLOCK : 0)
+        )
+        guard number >= 0 else {
+            throw isOwn && errno == ELOOP ? .notOwn : .system(SystemWords.lastError())
+        }
         defer { close(number) }
         var status = stat()
         guard unsafe fstat(number, &status) == 0 else { throw .system(SystemWords.lastError()) }
+        if isOwn {
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
+                throw .notOwn
+            }
+        }
         let rights = FileRights(status)
         guard !rights.tellsSecrets else { throw .readableByOthers(rights) }
         var bytes: [UInt8] = []

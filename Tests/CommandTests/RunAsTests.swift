@@ -11,7 +11,9 @@ import Testing
                 """
                 defaults: { directory: / }
                 operations:
-                  plain: { run: 'id -un; echo "\\"$USER\\"" > $OPERON_OUTPUT' }
+                  plain:
+                    run: |
+                      id -un; echo again >/dev/stderr; echo "\\"$USER\\"" > $OPERON_OUTPUT
                   other:
                     run: 'id -un; cat $OPERON_INPUTS; echo home=$HOME'
                     queue: other
@@ -24,7 +26,9 @@ import Testing
             let ended = try await workspace.startRun(file, on: .broker, ["--show-output"]).end()
             #expect(ended.end == .exit(0), "\(ended.errors)")
             let said = ended.output + ended.errors
-            for part in ["nobody\n", "daemon\n", #"{"plain":"nobody""#, "home=/usr/sbin"] {
+            for part in [
+                "nobody\n", "again\n", "daemon\n", #"{"plain":"nobody""#, "home=/usr/sbin",
+            ] {
                 #expect(said.contains(part), "\(part) in \(said)")
             }
         }

@@ -125,9 +125,11 @@ import Testing
             #expect(again.errors.contains("operon trust rotate"), "\(again.errors)")
             let token = try await workspace.operon(["trust", "token"] + named)
             #expect(token.output.hasPrefix("operon-join-1."))
-            for time in ["0h", "soon"] {
-                let wrong = ["trust", "token", "--expires", time] + named
-                #expect(try await workspace.operon(wrong).end == .exit(2), "\(time)")
+            for wrong in [
+                ["--expires", "0h"], ["--expires", "soon"], ["--queues", ""], ["--kinds", ","],
+            ] {
+                let ended = try await workspace.operon(["trust", "token"] + wrong + named)
+                #expect(ended.end == .exit(2), "\(wrong)")
             }
         }
     }

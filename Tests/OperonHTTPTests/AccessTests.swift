@@ -186,9 +186,11 @@ import Testing
         #expect(read.count == 2)
         let bad = [
             ("alice", "line 1"), ("ok:\(Self.token)\nalice:short", "line 2"),
-            ("a:sha256:12", "line 1"), ("a:\(Self.token) write", "write"), ("", "no token"),
-            ("a:\(Self.token) view submit", "too much"), ("a:\(Self.token) color=1", "color="),
-            ("a:\(Self.token) expires=tomorrow", "expires="),
+            ("a:sha256:12", "line 1"), ("a:\(Self.token) write", "none of"), ("", "no token"),
+            ("a:\(Self.token) view submit", "too much"),
+            ("a:\(Self.token) color=1", "unknown option"),
+            ("a:\(Self.token) expires=tomorrow", "expires="), ("a: \(Self.token)", "none of"),
+            ("# a\r\nb: \(Self.token)\r\n", "line 2"), ("a:b \(Self.token)=", "unknown option"),
             ("a:\(Self.token) queues=a", "only for the role submit"),
             ("a:\(Self.token) submit queues=a,,b", "percent-encoded"),
             ("a:\(Self.token) submit queues=a queues=b", "twice"),

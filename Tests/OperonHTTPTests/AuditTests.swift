@@ -1,5 +1,6 @@
 import ClusterKit
 import Foundation
+import Glibc
 import OperonHTTP
 import OperonModel
 import OperonPorts
@@ -114,6 +115,57 @@ import Testing
         #expect(beheaded.contains { $0.contains("those before 2") }, "\(beheaded)")
     }
 
+    @Test func `a number that no audit reaches is a broken entry, and ends nothing`() async throws {
+        let folder = try Scratch.folder().path + "/audit"
+        let audit = try Self.open(folder)
+        try await Self.record(audit, "ann", "bob")
+        let file = try #require(try Self.files(folder).first)
+        let text = String(decoding: try Self.bytes(file), as: UTF8.self)
+        let number = "\"number\":\(UInt64.max)"
+        let changed = text.replacing("\"number\":2", with: number)
+        #expect(changed.contains(number))
+        try Self.write(Array(changed.utf8), file)
+        #expect(try await !audit.check().problems.isEmpty)
+        let again = try Self.open(folder)
+        #expect(!again.remarks.isEmpty)
+        try await Self.record(again, "eve")
+    }
+
+    @Test func `half a line at the end of an ended segment hides none before it`() async throws {
+        let folder = try Scratch.folder().path + "/audit"
+        var bounds = AuditBounds()
+        bounds.segmentBytes = 400
+        let audit = try Self.open(folder, bounds)
+        for name in 0..<8 { try await Self.record(audit, "n\(name)") }
+        let file = try #require(try Self.files(folder).first)
+        let whole = try Self.bytes(file)
+        let lines = whole.split(separator: UInt8(ascii: "\n")).count
+        #expect(lines > 1)
+        try Self.write(whole.dropLast(20), file)
+        let again = try Self.open(folder, bounds)
+        let numbers = try await again.page(AuditQuery()).entries.map(\.number)
+        #expect(numbers.prefix(lines - 1) == ArraySlice((1..<UInt64(lines)).map(\.self)))
+        let problems = try await again.check().problems
+        #expect(problems.contains { $0.contains("is not whole") }, "\(problems)")
+    }
+
+    @Test func `a folder that somebody else has put there is not used`() throws {
+        let folder = try Scratch.folder().path
+        let open = folder + "/open"
+        try FileManager.default.createDirectory(atPath: open, withIntermediateDirectories: false)
+        #expect(chmod(open, 0o777) == 0)
+        let own = folder + "/own"
+        #expect(mkdir(own, 0o700) == 0)
+        let link = folder + "/link"
+        #expect(symlink(own, link) == 0)
+        for path in [open, link] {
+            let error = #expect(throws: AuditError.self) { _ = try Self.open(path) }
+            let text = error.map { "\($0)" } ?? ""
+            #expect(text.contains("not a folder of this user"), "\(text)")
+        }
+        _ = try Self.open(own)
+    }
+
     @Test func `an entry that was not whole is dropped at the next start, which says so`()
         async throws
     {
@@ -140,11 +192,12 @@ import Testing
         let folder = try Scratch.folder().path + "/audit"
         var bounds = AuditBounds()
         bounds.segmentBytes = 400
-        bounds.segments = 3
+        bounds.bytes = 1_500
         let audit = try Self.open(folder, bounds)
         for name in 0..<40 { try await Self.record(audit, "n\(name)") }
         var files = try Self.files(folder)
-        #expect(files.count == 3)
+        let sizes = try files.map { try Self.bytes($0).count }
+        #expect(files.count > 1 && sizes.dropLast().reduce(0, +) <= bounds.bytes, "\(sizes)")
         let check = try await audit.check()
         #expect(check.problems == [] && check.first > 10, "\(check)")
         let entries = try await audit.page(AuditQuery()).entries

@@ -243,7 +243,9 @@ import Testing
                 )
                 var settings = graph("small")
                 settings.queues = [QueueSettings(name: "large", maxConcurrentOperationCount: 0)]
-                for refused in [settings, graph("default"), graph("Small"), graph("small ")] {
+                var keys = graph("small")
+                keys.keys = [KeySettings(name: "database", limit: 1_000)]
+                for refused in [settings, keys, graph("default"), graph("Small"), graph("small ")] {
                     let submission = Submission(graph: refused)
                     for change in [
                         { _ = try await client.submit(submission) },

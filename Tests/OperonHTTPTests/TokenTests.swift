@@ -128,10 +128,23 @@ import Testing
                 #expect(views.map(\.status) == [.valid, .revoked, .expired])
             }
         }
-        // Nobody else may have had the file.
+        // Nobody else may have had the file, or put something in its place.
         #expect(chmod(path, 0o644) == 0)
         #expect(throws: HTTPServerError.self) {
             _ = try TokenBook(file: AccessTokens(), createdPath: path, now: { clock.now })
+        }
+        #expect(chmod(path, 0o600) == 0)
+        #expect(symlink(path, path + ".link") == 0)
+        #expect(mkfifo(path + ".pipe", 0o600) == 0)
+        for other in [".link", ".pipe"] {
+            let error = #expect(throws: HTTPServerError.self) {
+                _ = try TokenBook(
+                    file: AccessTokens(),
+                    createdPath: path + other,
+                    now: { clock.now }
+                )
+            }
+            #expect(error?.message.contains("not a regular file of this user") == true)
         }
     }
 

@@ -43,6 +43,36 @@ import Testing
         }
     }
 
+    @Test func `a pipe in place of the event's file holds nobody up`() async throws {
+        try await withRunner { runner in
+            let place = await runner.shell("echo $OPERON_OUTPUT").text
+            let folder = try #require(place.lastIndex(of: "/").map { place[..<$0] })
+            for id in 0..<64 {
+                #expect(mkfifo("\(folder)/\(id).event.json", 0o666) == 0)
+            }
+            var command = ProcessSupport.shell("true")
+            command.environment[ProcessEnvironment.event] = "{}"
+            let result = await runner.run(command, attempt: ProcessSupport.context())
+            #expect(result.attempt.end != .succeeded, "\(result)")
+            var other = ProcessSupport.context()
+            other.queue = "other"
+            let next = await runner.run(command, attempt: other)
+            #expect(next.attempt.end == .succeeded, "\(next)")
+        }
+    }
+
+    @Test func `a command of a queue without a user does not run as root`() async throws {
+        var configuration = ProcessRunner.Configuration(environment: ProcessSupport.environment)
+        configuration.users = try OperationUsers([("a", "nobody")], serving: ["a"])
+        let runner = try ProcessRunner(configuration)
+        var context = ProcessSupport.context()
+        context.queue = "zzz"
+        let result = await runner.run(ProcessSupport.shell("id -un"), attempt: context)
+        await runner.shutdown()
+        #expect(result.text == "", "\(result)")
+        #expect("\(result.attempt.end)".contains("no user for the queue “zzz”"))
+    }
+
     @Test func `a command gets no more rights, and leaves no core file`() async throws {
         try await withRunner { runner in
             let result = await runner.shell(

@@ -253,14 +253,21 @@ package final class CoordinatorHost: Sendable {
     /// Reads the keys again whenever their files have changed.
     private func follow(_ keys: TrustDirectory, since stamp: [String]) async throws {
         var stamp = stamp
+        var told = ""
         while true {
             let now = keys.stamp
             if now != stamp {
-                stamp = now
                 do throws(TrustError) {
                     service.replace(try CoordinatorTrust(keys))
+                    // Only now: what could not be read may be readable later, as it is.
+                    stamp = now
+                    told = ""
                 } catch {
-                    logger.error("the keys stay as they were", metadata: ["reason": "\(error)"])
+                    let why = "\(error)"
+                    if why != told {
+                        logger.error("the keys stay as they were", metadata: ["reason": "\(why)"])
+                    }
+                    told = why
                 }
             }
             // Nothing tells of changes on all file systems.

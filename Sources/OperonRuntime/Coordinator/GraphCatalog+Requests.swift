@@ -84,7 +84,10 @@ extension GraphCatalog: RequestResolver {
         guard let new else { return nil }
         let submitter = submission(of: graph).submitter
         if let objection = objection(to: new.description, by: submitter) {
-            throw .invalid(field: "operations", why: "not allowed to “\(submitter)”: \(objection)")
+            throw .invalid(
+                field: "operations",
+                why: "the token of “\(submitter)” does not allow this: \(objection)"
+            )
         }
         if let group = new.addition.group {
             try self[graph].check(new.description.operations, of: group, limits)

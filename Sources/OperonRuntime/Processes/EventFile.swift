@@ -13,7 +13,9 @@ struct EventFile: Sendable {
     }
 
     private func writeNow(_ text: String) throws(SystemError) {
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
+        // A new one: in the folder of another user, that user could have put a pipe there, whose
+        // opening waits, or a link.
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let number = unsafe open(path, flags, 0o600)
         guard number >= 0 else { throw .current("making \(path)") }
         let descriptor = Descriptor(owning: number)

@@ -143,6 +143,14 @@ package struct OperationUsers: Sendable {
     }
 
     func user(ofQueue queue: String) -> OperationUser? { ofQueues[queue] ?? common }
+
+    /// Why a command of this queue cannot run, as a sentence; `nil`: it can. The coordinator sends
+    /// none of a queue that the worker does not serve; if it does, the command is not to run as
+    /// root.
+    func problem(ofQueue queue: String) -> String? {
+        guard !isEmpty, user(ofQueue: queue) == nil else { return nil }
+        return "The worker has no user for the queue “\(queue)”."
+    }
 }
 
 /// Why commands cannot run as other users: a sentence for the person who starts the worker.

@@ -141,6 +141,13 @@ package final class ProcessRunner: Sendable {
             await filesThread.perform { ProcessFiles.remove(inputs.attempt) }
             return Report.notStarted(end).value
         }
+        if let problem = configuration.users.problem(ofQueue: context.queue) {
+            if let inputs {
+                await filesThread.perform { ProcessFiles.remove(inputs.attempt) }
+            }
+            let end = AttemptEnd.failed(SpawnFailure(message: problem).operationError)
+            return Report.notStarted(end).value
+        }
         var context = context
         if inputs != nil { context.inputs = [] }
         let user = configuration.users.user(ofQueue: context.queue)

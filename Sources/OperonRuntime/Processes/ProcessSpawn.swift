@@ -137,6 +137,13 @@ struct ProcessSpawn: Sendable {
         try prepared { () throws(SystemError) in try files.repair() }
         let output = try prepared { () throws(SystemError) in try Pipe() }
         let error = try prepared { () throws(SystemError) in try Pipe() }
+        if let user = request.user {
+            // So that the command can open /dev/stdout and /dev/stderr. Without it the command
+            // still has both.
+            for pipe in [output.writer.number, error.writer.number] {
+                _ = fchown(pipe, user.id, gid_t.max)
+            }
+        }
         let group = try prepared { () throws(SystemError) in
             try request.group?.make(of: request.id)
         }

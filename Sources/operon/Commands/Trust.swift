@@ -193,6 +193,12 @@ struct Trust: ParsableCommand {
             guard expires == "never" || lifetime != nil else {
                 throw ValidationError("--expires \(expires): give a time such as 30d, or never")
             }
+            // An empty list, such as that of an unset variable, would allow everything.
+            for (option, list) in [("--queues", queues), ("--kinds", kinds)] {
+                guard list.map({ !Self.names($0).isEmpty }) ?? true else {
+                    throw ValidationError("\(option): name at least one, or leave the option out")
+                }
+            }
         }
 
         /// Longer ones would end after what clocks can say.
