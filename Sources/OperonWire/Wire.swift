@@ -164,6 +164,14 @@ package enum Wire {
     }
 
     private static func parse(_ bytes: [UInt8]) throws(WireError) -> ProtoEnvelope {
+        // No message of Protocol Buffers begins with 0, and every sealed one does.
+        guard bytes.first != 0 else {
+            throw WireError(
+                .malformed,
+                "\(bytes.count) bytes are sealed, or no message of Operon: their sender has keys, "
+                    + "and the receiver runs with --trust none"
+            )
+        }
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = messageDepthMax
         let envelope: ProtoEnvelope

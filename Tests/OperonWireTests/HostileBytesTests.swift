@@ -16,6 +16,20 @@ import Testing
         #expect(decodingError([], like: kept.message) == .malformed)
     }
 
+    @Test func `a sealed message that is read without keys is called one`() {
+        let sealed: [UInt8] = [0, 1, 4] + Array(repeating: 7, count: 90)
+        let errors = [
+            #expect(throws: WireError.self) { _ = try Wire.decodeWorker(sealed, limits: Limits()) },
+            #expect(throws: WireError.self) {
+                _ = try Wire.decodeCoordinator(sealed, limits: Limits())
+            },
+        ]
+        for error in errors {
+            #expect(error?.code == .malformed)
+            #expect(error?.message.contains("93 bytes are sealed") == true, "\(error as Any)")
+        }
+    }
+
     @Test(arguments: 0..<10)
     func `ten thousand damaged messages of a seed give a message or an error`(
         seed: UInt64
