@@ -123,11 +123,9 @@ final class AuditFiles: Sendable {
     /// Opens the last segment, or begins another one.
     private func prepare(_ state: inout State, _ now: WallTime) throws(AuditError) {
         if let last = state.segments.last {
+            if state.file < 0 { state.file = try Self.open(last.path) }
             let isFull = last.bytes >= bounds.segmentBytes
-            if !isFull, now - last.firstAt < bounds.segmentTime {
-                if state.file < 0 { state.file = try Self.open(last.path) }
-                return
-            }
+            if !isFull, now - last.firstAt < bounds.segmentTime { return }
         }
         let first = state.chain.number + 1
         let digits = String(first)

@@ -298,34 +298,17 @@ extension Call {
         return submission
     }
 
-    /// Checks that the caller may submit to every queue that a graph names.
+    /// Checks the queues and keys of a graph before the coordinator sees it. What depends on other
+    /// graphs, the coordinator checks.
     private func checkQueues(of graph: GraphDescription) throws(Failure) {
-        guard let allowed = caller.queues else { return }
-        func refusal(_ what: String, _ queue: String) -> Failure {
-            let list = allowed.map { "“\($0)”" }.joined(separator: ", ")
-            return Failure(
-                ClientError(
-                    .forbidden,
-                    "The token of “\(caller.name)” may submit to \(list). \(what) the queue "
-                        + "“\(queue)”."
-                )
+        let bounds = SubmitterBounds(queues: caller.queues, mayCancelOthers: true)
+        guard let objection = bounds.objection(to: graph, owns: { _ in true }) else { return }
+        throw Failure(
+            ClientError(
+                .forbidden,
+                "The token of “\(caller.name)” does not allow this: \(objection)."
             )
-        }
-        for operation in graph.operations where !allowed.contains(operation.queue) {
-            throw refusal("The operation “\(operation.name)” is in", operation.queue)
-        }
-        for queue in graph.queues where !allowed.contains(queue.name) {
-            throw refusal("The graph has settings of", queue.name)
-        }
-        if let key = graph.keys.first {
-            throw Failure(
-                ClientError(
-                    .forbidden,
-                    "The token of “\(caller.name)” is bound to queues, and the graph has settings "
-                        + "of the key “\(key.name)”, which counts in all queues."
-                )
-            )
-        }
+        )
     }
 
     fileprivate func submissionHeaders() throws(Failure) -> (key: String?, traceParent: String?) {

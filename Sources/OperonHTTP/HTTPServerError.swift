@@ -36,7 +36,7 @@ extension HTTPServerError {
         switch problem {
         // The message ends with a command, which a full stop would spoil.
         case .readableByOthers: break
-        case .notOwn, .tooLarge, .system: message += "."
+        case .notOwn, .tooLarge, .system, .unwritable: message += "."
         }
         self.init(.file, message)
     }

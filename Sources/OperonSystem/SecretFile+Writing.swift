@@ -14,7 +14,7 @@ extension SecretFile {
     package static func replace(_ path: String, with bytes: [UInt8]) throws(Problem) {
         let new = try writeNew(bytes, beside: path)
         guard unsafe rename(new, path) == 0 else { throw failed(removing: new) }
-        syncFolder(of: path)
+        try syncFolder(of: path)
     }
 
     /// Makes a file that only this user can read, as a whole.
@@ -29,7 +29,7 @@ extension SecretFile {
             return false
         }
         _ = unsafe unlink(new)
-        syncFolder(of: path)
+        try syncFolder(of: path)
         return true
     }
 
@@ -41,9 +41,9 @@ extension SecretFile {
             guard
                 unsafe mkdir(String(path[..<end]), 0o700) == 0 || errno == EEXIST
                     || errno == EISDIR
-            else { throw .system(SystemWords.lastError()) }
+            else { throw .unwritable(SystemWords.lastError()) }
         }
-        guard let rights = FileRights(path) else { throw .system(SystemWords.lastError()) }
+        guard let rights = FileRights(path) else { throw .unwritable(SystemWords.lastError()) }
         guard !rights.isWritableByOthers else { throw .readableByOthers(rights) }
     }
 
@@ -54,7 +54,7 @@ extension SecretFile {
         let new = "\(path).\(getpid()).\(UInt32.random(in: .min ... .max)).new"
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let number = unsafe open(new, flags, 0o600)
-        guard number >= 0 else { throw .system(SystemWords.lastError()) }
+        guard number >= 0 else { throw .unwritable(SystemWords.lastError()) }
         defer { close(number) }
         var place = 0
         while place < bytes.count {
@@ -75,15 +75,16 @@ extension SecretFile {
     private static func failed(removing path: String) -> Problem {
         let why = SystemWords.lastError()
         _ = unsafe unlink(path)
-        return .system(why)
+        return .unwritable(why)
     }
 
-    /// The name is lost in a power cut if this fails; then the old file is there.
-    private static func syncFolder(of path: String) {
+    /// If this fails, a power cut may bring the old file back, so that nobody may be told that the
+    /// new one is kept.
+    private static func syncFolder(of path: String) throws(Problem) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         let number = unsafe open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { return }
-        _ = fsync(number)
-        close(number)
+        guard number >= 0 else { throw .unwritable(SystemWords.lastError()) }
+        defer { close(number) }
+        guard fsync(number) == 0 else { throw .unwritable(SystemWords.lastError()) }
     }
 }

@@ -14,8 +14,10 @@ package enum SecretFile {
         case readableByOthers(FileRights)
         case notOwn
         case tooLarge
-        /// The system's words for the error.
+        /// It cannot be read: the system's words for the error.
         case system(String)
+        /// It cannot be written: the system's words for the error.
+        case unwritable(String)
 
         /// The problem with a file whose secret is called `what`, as a sentence without a capital
         /// and a full stop.
@@ -28,6 +30,7 @@ package enum SecretFile {
                 "the \(what) in \(path) cannot be read: this is not a regular file of this user"
             case .tooLarge: "the \(what) in \(path) cannot be read: the file is too large"
             case .system(let why): "the \(what) in \(path) cannot be read: \(why)"
+            case .unwritable(let why): "the \(what) in \(path) cannot be written: \(why)"
             }
         }
     }

@@ -181,6 +181,7 @@ struct TriggerTests {
             let last = try await cluster.client.firings(ofTrigger: name, limit: 1)[0]
             #expect(last.number == firing.number)
             if ["ended", "refused"].contains(last.status) { return last }
+            // A firing that is refused gives no signal: only those who ask are told.
             try await Task.sleep(for: .milliseconds(5))
         }
     }

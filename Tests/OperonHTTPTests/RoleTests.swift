@@ -238,8 +238,8 @@ import Testing
                 }
                 #expect(error?.code == .forbidden)
                 #expect(
-                    error?.message == "The token of “bob” may submit to “small”, “night run”. "
-                        + "The operation “of large” is in the queue “large”."
+                    error?.message == "The token of “bob” does not allow this: it may submit to "
+                        + "“small”, “night run”, and “of large” is in the queue “large”."
                 )
                 var settings = graph("small")
                 settings.queues = [QueueSettings(name: "large", maxConcurrentOperationCount: 0)]

@@ -246,8 +246,7 @@ struct Trust: ParsableCommand {
             do throws(SecretFile.Problem) {
                 isNew = try SecretFile.create(file, with: Array((token.text + "\n").utf8))
             } catch {
-                let why = if case .system(let why) = error { why } else { "\(error)" }
-                throw Failure(ExitStatus.usage, "\(file) cannot be written: \(why)")
+                throw Failure(ExitStatus.usage, error.text("token", in: file))
             }
             guard isNew else { throw Failure(ExitStatus.usage, "there is a file \(file) already") }
         }
