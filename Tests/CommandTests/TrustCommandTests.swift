@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import OperonFaultKit
 import Testing
 
@@ -104,6 +105,35 @@ import Testing
             // With the token in the variable, as services have it.
             try workspace.startWorkers(1, slots: 1)
             #expect(try await waiting.end().end == .exit(0))
+        }
+    }
+
+    @Test func `a list of what is revoked counts once it can be read, as it is`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                "defaults: { directory: / }\noperations: { a: { run: sleep 3600 } }"
+            )
+            let made = try await workspace.operon(["trust", "token", "--file", "token"])
+            let id = try #require(made.errors.split(whereSeparator: \.isWhitespace).last)
+            let worker = try workspace.startWorkers(
+                1,
+                slots: 1,
+                environment: try Self.elsewhere(workspace),
+                ["--trust", workspace.path("token")]
+            )[0]
+            let run = try workspace.startRun(file, on: .broker)
+            try await run.says("running a")
+            // The rights change alone afterwards: neither the size nor the time of the file does.
+            let list = workspace.directory + ".trust/revoked"
+            let lent = list + ".new"
+            try "\(id)\n".write(toFile: lent, atomically: false, encoding: .utf8)
+            #expect(chmod(lent, 0o644) == 0)
+            #expect(rename(lent, list) == 0)
+            try await run.says("the keys stay as they were")
+            #expect(chmod(list, 0o600) == 0)
+            let ended = try await worker.end()
+            #expect(ended.errors.contains("its join token was revoked"), "\(ended.errors)")
         }
     }
 
