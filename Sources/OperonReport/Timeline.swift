@@ -68,7 +68,7 @@ package struct Timeline: Sendable {
 }
 
 /// The slots of one worker.
-struct FreeSlots<Time: Comparable & Sendable>: Sendable {
+package struct FreeSlots<Time: Comparable & Sendable>: Sendable {
     private struct Busy: Comparable {
         let end: Time
         let slot: Int
@@ -82,9 +82,11 @@ struct FreeSlots<Time: Comparable & Sendable>: Sendable {
     private var free = Heap<Int>()
     private var count = 0
 
+    package init() {}
+
     /// Takes the first slot that is free at the start, which is not before those of earlier calls.
     /// Slots are numbered from 0.
-    mutating func take(_ start: Time, _ end: Time) -> Int {
+    package mutating func take(_ start: Time, _ end: Time) -> Int {
         while let first = busy.min, first.end <= start {
             busy.removeMin()
             free.insert(first.slot)

@@ -15,7 +15,7 @@ from .soak import KEEP, LEAST_MINUTES, soak
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
-           "cluster_actions", "live", "narrow", "hostile", "large")
+           "cluster_actions", "live", "narrow", "trace", "hostile", "large")
 
 
 class TimedResult(unittest.TextTestResult):

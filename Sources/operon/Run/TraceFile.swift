@@ -1,28 +1,51 @@
 import FoundationEssentials
 import OperonArguments
 import OperonModel
+import OperonReport
 import OperonTerminal
 
-/// The timeline of a run in Chrome's trace event format (chrome://tracing,
-/// https://ui.perfetto.dev): a process for each worker, a thread for each slot.
+/// The timeline of a run in Chrome's trace event format, for https://ui.perfetto.dev: a process for
+/// each worker, a thread for each slot, a slice for each attempt.
+///
+/// The format: “Trace Event Format” of the Chromium project.
 struct TraceFile {
-    private struct Event: Encodable {
+    /// An attempt, as a complete event.
+    private struct Slice: Encodable {
+        struct Arguments: Encodable {
+            let attempt: Int
+            let error: String?
+        }
+
         let name: String
         let cat: String
-        let ph: String
+        let ph = "X"
+        /// Microseconds.
         let ts: Double
         let dur: Double
         let pid: Int
         let tid: Int
-    }
-
-    private struct NameEvent: Encodable {
-        struct Arguments: Encodable { let name: String }
-        let name = "process_name"
-        let ph = "M"
-        let pid: Int
         let args: Arguments
     }
+
+    /// The name of a process or of a thread.
+    private struct Name: Encodable {
+        struct Arguments: Encodable { let name: String }
+
+        let name: String
+        let ph = "M"
+        let pid: Int
+        let tid: Int?
+        let args: Arguments
+    }
+
+    private struct Worker {
+        var free = FreeSlots<Duration>()
+        var slots = 0
+    }
+
+    /// Above the number of any slot: a thread with the number of its process is shown as the main
+    /// thread.
+    private static let firstProcess = 1_000_001
 
     private let report: RunReport
 
@@ -31,47 +54,67 @@ struct TraceFile {
     static func output(at path: String) -> OutputFile { OutputFile(path, "the timeline") }
 
     func write(to path: String) throws {
-        var runs: [(name: String, attempt: AttemptReport)] = []
-        for operation in report.operations {
-            for attempt in operation.attempts where attempt.start != nil && attempt.end != nil {
-                runs.append((operation.name, attempt))
-            }
-        }
-        runs.sort { ($0.attempt.start ?? .zero) < ($1.attempt.start ?? .zero) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var lines: [String] = []
-        var workers: [String: Int] = [:]
-        var busyUntil: [Int: [Duration]] = [:]
-        for (name, attempt) in runs {
-            guard let start = attempt.start, let end = attempt.end else { continue }
-            let process: Int
-            if let known = workers[attempt.worker] {
-                process = known
-            } else {
-                process = workers.count + 1
-                workers[attempt.worker] = process
-                let worker = attempt.worker.isEmpty ? "outside" : attempt.worker
-                let event = NameEvent(pid: process, args: .init(name: worker))
-                lines.append(String(decoding: try encoder.encode(event), as: UTF8.self))
-            }
-            // The first slot that is free again.
-            var slots = busyUntil[process] ?? []
-            let slot = slots.firstIndex { $0 <= start } ?? slots.count
-            if slot == slots.count { slots.append(end) } else { slots[slot] = end }
-            busyUntil[process] = slots
-            let event = Event(
-                name: name,
-                cat: attempt.ended.rawValue,
-                ph: "X",
-                ts: start.seconds * 1e6,
-                dur: (end - start).seconds * 1e6,
-                pid: process,
-                tid: slot + 1
-            )
+        func add(_ event: some Encodable) throws {
             lines.append(String(decoding: try encoder.encode(event), as: UTF8.self))
+        }
+        var workers: [Worker] = []
+        var places: [String: Int] = [:]
+        for run in runs {
+            let place = places[run.attempt.worker] ?? workers.count
+            let process = Self.firstProcess + place
+            if place == workers.count {
+                places[run.attempt.worker] = place
+                workers.append(Worker())
+                let title = run.attempt.worker.isEmpty ? "outside" : run.attempt.worker
+                try add(
+                    Name(name: "process_name", pid: process, tid: nil, args: .init(name: title))
+                )
+            }
+            let slot = workers[place].free.take(run.start, run.end) + 1
+            if slot > workers[place].slots {
+                workers[place].slots = slot
+                let title = Name.Arguments(name: "slot \(slot)")
+                try add(Name(name: "thread_name", pid: process, tid: slot, args: title))
+            }
+            try add(
+                Slice(
+                    name: run.name,
+                    cat: run.attempt.ended.rawValue,
+                    ts: run.start.seconds * 1e6,
+                    dur: (run.end - run.start).seconds * 1e6,
+                    pid: process,
+                    tid: slot,
+                    args: .init(
+                        attempt: run.attempt.number,
+                        error: run.attempt.error.map { "\($0)" }
+                    )
+                )
+            )
         }
         let text = "[\n" + lines.joined(separator: ",\n") + "\n]\n"
         try Self.output(at: path).write(Array(text.utf8))
+    }
+
+    private struct Run {
+        let name: String
+        let attempt: AttemptReport
+        let start: Duration
+        let end: Duration
+    }
+
+    /// The attempts that have run, in the order of their starts.
+    private var runs: [Run] {
+        var runs: [Run] = []
+        for operation in report.operations {
+            for attempt in operation.attempts {
+                guard let start = attempt.start, let end = attempt.end else { continue }
+                runs.append(Run(name: operation.name, attempt: attempt, start: start, end: end))
+            }
+        }
+        runs.sort { $0.start < $1.start }
+        return runs
     }
 }
