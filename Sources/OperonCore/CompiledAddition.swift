@@ -34,6 +34,9 @@ package struct CompiledAddition: Sendable {
     package let graph: CompiledGraph
     /// The operation of the graph that is added to that waits for all of them; `nil`: none.
     package var group: UInt32?
+    /// The operations that do not run, with their outputs: an earlier form of the graph has run the
+    /// same ones. By their numbers in the graph that is added to.
+    package var carried: [UInt32: Payload] = [:]
 
     package init(first: UInt32, graph: CompiledGraph, group: UInt32? = nil) {
         self.first = first

@@ -56,6 +56,8 @@ package struct Continuation: Hashable, Sendable {
     package let decisions: [Decision]
     /// The names that the new graph does not have any more, in the order of the old one.
     package let removed: [String]
+    /// The operations that add again what they added before, of which some need not run.
+    private let adding: [String: OperationID]
 
     /// - Parameters:
     ///   - previous: The operations of the graph that is edited.
@@ -106,8 +108,10 @@ package struct Continuation: Hashable, Sendable {
                     previous: previous,
                     runs: other?.name
                 ) { places[$0] != nil }
-                if case .stays = decision, asked.contains(operation.name) {
-                    decision = .runs(.asked)
+                switch decision {
+                case .stays, .runs(.additions):
+                    if asked.contains(operation.name) { decision = .runs(.asked) }
+                case .runs: break
                 }
                 decisions[place] = decision
                 switch decision {
@@ -119,6 +123,12 @@ package struct Continuation: Hashable, Sendable {
             }
         }
         self.decisions = decisions.map { $0 ?? .runs(.added) }
+        var adding: [String: OperationID] = [:]
+        for (operation, decision) in zip(graph.operations, self.decisions)
+        where decision == .runs(.additions) {
+            adding[operation.name] = known[operation.name]?.id
+        }
+        self.adding = adding
         removed = previous.map(\.description.name).filter { places[$0] == nil }
     }
 
@@ -131,6 +141,7 @@ package struct Continuation: Hashable, Sendable {
             return runs.contains(id) ? .runs(.ended(scheduler.outcomeKind(of: id))) : .stays(id)
         }
         removed = []
+        adding = [:]
     }
 
     /// These names, and those of the elements that a group among them depends on.
@@ -172,9 +183,19 @@ package struct Continuation: Hashable, Sendable {
             dependencies(of: old, isOwn: isOwn) == dependencies(of: new, isOwn: isOwn)
         else { return .runs(.changed) }
         guard previous.outcome == .succeeded else { return .runs(.ended(previous.outcome)) }
-        if previous.hasAddedInVain { return .runs(.additions) }
         if let runs { return .runs(.dependency(runs)) }
+        if previous.hasAddedInVain { return .runs(.additions) }
         return .stays(previous.id)
+    }
+
+    /// Whether an operation that was added while an earlier form of its graph ran need not run
+    /// again: it succeeded, and is the same. Whatever added both has run on the same dependencies
+    /// both times.
+    package static func carries(_ previous: Previous, to added: OperationDescription) -> Bool {
+        previous.outcome == .succeeded && !previous.hasAddedInVain
+            && work(of: previous.description) == work(of: added)
+            && dependencies(of: previous.description) { _ in false }
+                == dependencies(of: added) { _ in false }
     }
 
     /// What it does, without the limits of its process.
@@ -199,8 +220,9 @@ package struct Continuation: Hashable, Sendable {
         isOwn: (String) -> Bool
     ) -> Set<Dependency> {
         Set(
-            operation.dependencies.map { dependency in
-                Dependency(
+            operation.dependencies.compactMap { dependency in
+                guard !isEarlierSelf(dependency, of: operation.name) else { return nil }
+                return Dependency(
                     name: dependency.name,
                     condition: dependency.condition,
                     takesElements: dependency.takesElements,
@@ -276,9 +298,16 @@ package struct Continuation: Hashable, Sendable {
             stayed[operation.name] = id
             result.operations[place] = Self.standIn(for: operation, id)
         }
-        guard !stayed.isEmpty else { return result }
         for place in result.operations.indices {
-            guard case .runs = decisions[place] else { continue }
+            guard case .runs(let reason) = decisions[place] else { continue }
+            let operation = graph.operations[place]
+            result.operations[place].dependencies.removeAll {
+                Self.isEarlierSelf($0, of: operation.name)
+            }
+            if reason == .additions, let id = adding[operation.name] {
+                let earlier = Self.standIn(for: operation, id).dependencies
+                result.operations[place].dependencies += earlier
+            }
             for index in result.operations[place].dependencies.indices {
                 let name = result.operations[place].dependencies[index].name
                 guard let id = stayed[name] else { continue }
@@ -298,6 +327,22 @@ package struct Continuation: Hashable, Sendable {
         dependency.resolvedID = id
         standIn.dependencies = [dependency]
         return standIn
+    }
+
+    /// Whether a dependency is on an earlier form of the same operation. A stand-in has one, and an
+    /// operation that adds again what it added before.
+    private static func isEarlierSelf(
+        _ dependency: DependencyDescription,
+        of name: String
+    ) -> Bool {
+        dependency.resolvedID.map { dependency.name == standInName(of: name, $0) } ?? false
+    }
+
+    /// The operation that has added before what this one adds; `nil`: there is none, or all that it
+    /// adds runs.
+    package static func earlierAdding(of operation: OperationDescription) -> OperationID? {
+        guard operation.work != .nothing else { return nil }
+        return operation.dependencies.first { isEarlierSelf($0, of: operation.name) }?.resolvedID
     }
 
     /// How a stand-in names the operation that it stands for.

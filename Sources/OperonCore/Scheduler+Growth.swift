@@ -114,11 +114,49 @@ extension Scheduler {
             guard graphs[id].operations.state[index] == .pending,
                 graphs[id].operations.waiting[index] == 0
             else { continue }
+            if let output = addition.carried[index],
+                !graphs[flags: operation].contains(.skipDemanded)
+            {
+                carry(operation, output, at: now, into: &effects)
+                continue
+            }
             releaseOrSkip(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
         forgetUnused(addition.graph.queues)
         return count - Int(first)
+    }
+
+    /// Ends an operation with what the same one of an earlier form of the graph left. It has an
+    /// attempt that nobody ran, because a store keeps an output with its attempt.
+    private mutating func carry(
+        _ operation: OperationID,
+        _ output: Payload,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        graphs.move(operation, to: .ready)
+        graphs[ordinal: operation] += 1
+        let attempt = nextAttempt(of: operation)
+        effects.granted(attempt, operation, ordinal: graphs[ordinal: operation], to: .nobody)
+        effects.started(attempt, operation, at: now.monotonic)
+        graphs.move(operation, to: .executing)
+        var result = AttemptResult(
+            end: .succeeded,
+            startedAt: now.monotonic,
+            endedAt: now.monotonic,
+            output: output
+        )
+        result.isUpToDate = true
+        conclude(
+            operation,
+            attempt,
+            result,
+            start: now.monotonic,
+            end: now.monotonic,
+            at: now,
+            into: &effects
+        )
     }
 
     /// Appends pending operations to those of the graph: O(1) for each operation and each edge.

@@ -15,6 +15,15 @@ import Testing
             var version = 1
             var dependencies: [String]
             var fails = false
+            /// Not empty: it is repeated for these elements, which are found while the graph runs.
+            var elements: [Int] = []
+            /// Whether they fail is not in the file: mended, they are the same as before.
+            var failing: Set<Int> = []
+
+            /// The names of what leaves a value.
+            var names: [String] {
+                elements.isEmpty ? [name] : elements.map { "\(name)[\($0)]" }
+            }
         }
 
         var operations: [Operation]
@@ -30,7 +39,19 @@ import Testing
             let names = operations.map(\.name)
                 .filter { _ in Int.random(in: 0..<3, using: &generator) == 0 }
             var operation = Operation(name: "o\(nextNumber)", dependencies: names)
-            operation.fails = Int.random(in: 0..<6, using: &generator) == 0
+            if Int.random(in: 0..<3, using: &generator) == 0 {
+                operation.elements = Array(1...Int.random(in: 1...4, using: &generator))
+                // It could take the outputs of other elements only one by one.
+                let repeated = operations.filter { !$0.elements.isEmpty }.map(\.name)
+                operation.dependencies.removeAll(where: repeated.contains)
+                operation.failing = Set(
+                    operation.elements.filter { _ in
+                        Int.random(in: 0..<3, using: &generator) == 0
+                    }
+                )
+            } else {
+                operation.fails = Int.random(in: 0..<6, using: &generator) == 0
+            }
             operations.append(operation)
             nextNumber += 1
         }
@@ -40,6 +61,9 @@ import Testing
             for index in operations.indices {
                 switch Int.random(in: 0..<5, using: &generator) {
                 case 0: operations[index].version += 1
+                case 1 where !operations[index].elements.isEmpty:
+                    let element = operations[index].elements.randomElement(using: &generator) ?? 1
+                    operations[index].failing.formSymmetricDifference([element])
                 case 1:
                     operations[index].fails.toggle()
                     operations[index].version += 1
@@ -59,7 +83,9 @@ import Testing
         }
 
         mutating func mend() {
-            for index in operations.indices where operations[index].fails {
+            for index in operations.indices {
+                operations[index].failing = []
+                guard operations[index].fails else { continue }
                 operations[index].fails = false
                 operations[index].version += 1
             }
@@ -69,30 +95,48 @@ import Testing
         /// its quotes and braces.
         var values: [String: String] {
             var values: [String: String] = [:]
+            var names: [String: [String]] = [:]
             for operation in operations {
-                let inputs = operation.dependencies.sorted()
+                let inputs = operation.dependencies.flatMap { names[$0] ?? [] }.sorted()
                     .map { "\($0):\(values[$0] ?? "")" }.joined(separator: ",")
-                values[operation.name] = "\(operation.version)(\(inputs))"
+                names[operation.name] = operation.names
+                for name in operation.names { values[name] = "\(operation.version)(\(inputs))" }
             }
             return values
         }
 
         var file: String {
+            let repeated = Set(operations.filter { !$0.elements.isEmpty }.map(\.name))
             let lines = operations.map { operation in
-                let end = operation.fails ? "exit 1" : "true"
+                let isRepeated = repeated.contains(operation.name)
+                let name = operation.name + (isRepeated ? "[$item]" : "")
+                let end =
+                    isRepeated
+                    ? "test ! -e fail.\(name)" : operation.fails ? "exit 1" : "true"
                 let line = """
                     value="\(operation.version)($(cat $OPERON_INPUTS | tr -d "{}\\""))"; \
                     \(end) || exit 1; printf "\\"%s\\"" "$value" > $OPERON_OUTPUT; \
-                    echo "$value" > out.\(operation.name); echo "\(operation.name) $value" >> ran
+                    echo "$value" > "out.\(name)"; echo "\(name) $value" >> ran
                     """
-                let names = operation.dependencies.joined(separator: ", ")
-                return "  \(operation.name): { run: '\(line)', dependencies: [\(names)] }"
+                let names = operation.dependencies
+                    .map { repeated.contains($0) ? "\"\($0)[*]\"" : $0 }.joined(separator: ", ")
+                guard isRepeated else {
+                    return "  \(name): { run: '\(line)', dependencies: [\(names)] }"
+                }
+                let list = "\(operation.name).list"
+                return """
+                      \(list): { run: 'echo "\(operation.elements)" > $OPERON_OUTPUT' }
+                      \(operation.name):
+                        run: '\(line)'
+                        forEach: { output: \(list) }
+                        dependencies: [\(names)]
+                    """
             }
             return "name: g\noperations:\n" + lines.joined(separator: "\n") + "\n"
         }
     }
 
-    @Test(arguments: 0..<6 as Range<UInt64>)
+    @Test(arguments: 0..<10 as Range<UInt64>)
     func `whatever is edited and killed, the end is that of the last file`(
         seed: UInt64
     ) async throws {
@@ -120,7 +164,8 @@ import Testing
             let last = try await start(model, workspace).end()
             #expect(last.end == .exit(0), "\(last.errors)")
             for (name, value) in model.values {
-                #expect(try workspace.read("out.\(name)") == value + "\n", "\(name) of \(seed)")
+                let found = try workspace.read("out.\(name)")
+                #expect(found == value + "\n", "\(name) of \(seed) in \(model.file)")
             }
             let ran = workspace.lines(of: "ran")
             // A kill may come after an operation has ended and before the store knows it.
@@ -130,6 +175,15 @@ import Testing
 
     private func start(_ model: Model, _ workspace: Workspace) throws -> Program {
         let file = try workspace.write("g.yaml", model.file)
+        for operation in model.operations {
+            for (element, name) in zip(operation.elements, operation.names) {
+                if operation.failing.contains(element) {
+                    _ = try workspace.write("fail.\(name)", "")
+                } else {
+                    unlink(workspace.path("fail.\(name)"))
+                }
+            }
+        }
         let arguments = ["run", "--local", "-j1", file, "--store", "r.db", "--resume"]
         return try workspace.start("operon", arguments)
     }

@@ -198,6 +198,64 @@ import Testing
         }
     }
 
+    /// Lists two values, repeats `convert` for them, of which `b` fails without a file, and sums.
+    private static func found(_ sum: String) -> String {
+        """
+        name: g
+        operations:
+          list: { run: 'echo "[\\"a\\",\\"b\\"]" > $OPERON_OUTPUT' }
+          extra: { run: 'echo 5 > $OPERON_OUTPUT' }
+          convert:
+            run: 'echo $item >> ran; test $item = a -o -e ok || exit 3;
+              cat $OPERON_INPUTS > in.$item; echo "\\"made of $item\\"" > $OPERON_OUTPUT'
+            forEach: { output: list }
+            dependencies: [extra]
+          sum: { run: '\(sum)', dependencies: ["convert[*]"] }
+
+        """
+    }
+
+    @Test func `of elements that are found, those run again that failed`() async throws {
+        try await Workspace.run { workspace in
+            let first = try await run(workspace, Self.found("cat $OPERON_INPUTS > sum"))
+            #expect(first.end == .exit(1), "\(first.errors)")
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "b"])
+
+            _ = try workspace.write("ok", "")
+            let second = try await run(workspace, Self.found("cat $OPERON_INPUTS > sum; :"))
+            #expect(second.end == .exit(0), "\(second.errors)")
+            #expect(second.errors.contains("(1 up to date)"), "\(second.errors)")
+            #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "b"])
+            // What they depend on is of the first graph.
+            #expect(try workspace.read("in.b").contains(#""extra":5"#))
+            let sum = try workspace.read("sum")
+            #expect(sum.contains(#""convert[a]":"made of a""#), "\(sum)")
+            #expect(sum.contains(#""convert[b]":"made of b""#), "\(sum)")
+
+            // All of them stay, and what they left is still there after another edit.
+            unlink(workspace.path("sum"))
+            let third = try await run(workspace, Self.found("cat $OPERON_INPUTS > sum; true"))
+            #expect(third.end == .exit(0), "\(third.errors)")
+            #expect(workspace.lines(of: "ran").count == 3)
+            #expect(try workspace.read("sum") == sum)
+
+            // Who asks for the group, asks for all of its elements.
+            let all = try await run(
+                workspace,
+                Self.found("cat $OPERON_INPUTS > sum; true"),
+                "--from",
+                "convert"
+            )
+            #expect(all.end == .exit(0), "\(all.errors)")
+            #expect(workspace.lines(of: "ran").count == 5)
+
+            // Another script makes others of them.
+            let other = Self.found("true").replacing("exit 3", with: "exit 4")
+            #expect(try await run(workspace, other).end == .exit(0))
+            #expect(workspace.lines(of: "ran").count == 7)
+        }
+    }
+
     @Test func `whoever dies between two edits, each change runs once`() async throws {
         try await Workspace.run { workspace in
             let waits = Self.graph("echo b >> ran; while ! [ -e go ]; do sleep 0.05; done; exit 3")
@@ -240,6 +298,8 @@ import Testing
             #expect(edited.errors.contains("2 operations stay, 2 run"), "\(edited.errors)")
             #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "b", "c", "side"])
             #expect(try workspace.read("c.in").contains(#""a":7"#))
+            // What stayed left its output in the first graph.
+            #expect(try await up.operon("output", "1/a").output == "7\n")
             #expect(
                 try await up.operon("list", "--status", "failed", "--output", "quiet").output
                     == "0\n"

@@ -113,6 +113,81 @@ import Testing
             in: GraphDescription(name: "g", operations: [operation("a")])
         )
         #expect(plan.decisions == [.runs(.additions)])
+        let asked = Continuation(
+            of: [old],
+            in: GraphDescription(name: "g", operations: [operation("a")]),
+            again: ["a"]
+        )
+        #expect(asked.decisions == [.runs(.asked)])
+    }
+
+    @Test func `an operation that adds again knows where it added before, until it runs anew`() {
+        let list = operation("list")
+        let adding = operation("adding", after: ["list"])
+        let description = GraphDescription(name: "g", operations: [list, adding])
+        func plan(of adding: OperationDescription, again: Set<String> = []) -> Continuation {
+            Continuation(
+                of: [
+                    Previous(id: id(0), description: list, outcome: .succeeded),
+                    Previous(
+                        id: id(1),
+                        description: adding,
+                        outcome: .succeeded,
+                        hasAddedInVain: true
+                    ),
+                ],
+                in: description,
+                again: again
+            )
+        }
+        let first = plan(of: adding).graph(from: description).operations[1]
+        #expect(Continuation.earlierAdding(of: first) == id(1))
+        // The dependency on its earlier form is no change.
+        #expect(plan(of: first).decisions == [.stays(id(0)), .runs(.additions)])
+        // It is one of the last form alone, and none if all that it adds shall run.
+        let third = plan(of: first).graph(
+            from: GraphDescription(name: "g", operations: [list, first])
+        )
+        #expect(third.operations[1].dependencies.count == 2)
+        for again in [["adding"], ["list"]] as [Set<String>] {
+            let anew = plan(of: first, again: again)
+            let operation = anew.graph(
+                from: GraphDescription(name: "g", operations: [list, first])
+            )
+            .operations[1]
+            #expect(Continuation.earlierAdding(of: operation) == nil)
+        }
+        #expect(Continuation.earlierAdding(of: list) == nil)
+    }
+
+    @Test func `what was added need not run again if it succeeded and is the same`() {
+        func carries(
+            _ old: OperationDescription,
+            _ outcome: OutcomeKind?,
+            hasAddedInVain: Bool = false,
+            to new: OperationDescription
+        ) -> Bool {
+            Continuation.carries(
+                Previous(
+                    id: id(5),
+                    description: old,
+                    outcome: outcome,
+                    hasAddedInVain: hasAddedInVain
+                ),
+                to: new
+            )
+        }
+        let element = operation("f[a]", after: ["extra"])
+        #expect(carries(element, .succeeded, to: element))
+        for outcome in [nil, .failed, .cancelled, .skipped] as [OutcomeKind?] {
+            #expect(!carries(element, outcome, to: element))
+        }
+        #expect(!carries(element, .succeeded, hasAddedInVain: true, to: element))
+        #expect(!carries(element, .succeeded, to: operation("f[a]", "false", after: ["extra"])))
+        #expect(!carries(element, .succeeded, to: operation("f[a]", after: ["other"])))
+        var later = element
+        later.dependencies[0].resolvedID = id(7)
+        #expect(!carries(element, .succeeded, to: later))
     }
 
     @Test func `other conditions, dependencies, directories and inputs are changes`() {

@@ -19,17 +19,18 @@ extension CoordinatorService {
     /// Loads the outputs that these events need. Another operation may end while an output is read,
     /// so the events are examined again until nothing had to be awaited.
     private func loadOutputs(for events: [Scheduler.Event]) async {
-        guard let store else { return }
         var bytesRead = 0
         var hasWaited = true
         while hasWaited {
             hasWaited = false
-            for asked in outputsAsked(by: events) where !isAtHand(asked.id) {
-                // The remaining reads are told to ask again.
-                if asked.isRead, bytesRead >= limits.messageBytes { continue }
+            let all = outputsAsked(by: events)
+            guard let store else { return }
+            for asked in all where !isAtHand(asked.id) {
+                // The remaining reads are told to ask again, and what is not carried runs.
+                if asked.isOptional, bytesRead >= limits.messageBytes { continue }
                 await load(asked.id, from: store)
                 let bytes = catalog.requests.outputs[asked.id]?.bytes.count
-                if asked.isRead { bytesRead += bytes ?? 0 }
+                if asked.isOptional { bytesRead += bytes ?? 0 }
                 hasWaited = true
             }
         }
@@ -37,8 +38,8 @@ extension CoordinatorService {
 
     private struct AskedOutput {
         let id: OperationID
-        /// Whether the operation can ask again. An addition cannot.
-        let isRead: Bool
+        /// Whether the operation can ask again, or can do without. An addition cannot ask again.
+        let isOptional: Bool
     }
 
     /// The finished operations whose outputs are needed by requests among these events. The events
@@ -61,14 +62,14 @@ extension CoordinatorService {
                 guard scheduler.owns(event.held, envelope.sender) else { continue }
                 switch event {
                 case .added(let held, let request):
-                    asked += outputsAsked(by: request, of: held).map {
-                        AskedOutput(id: $0, isRead: false)
-                    }
+                    asked += outputsAsked(by: request, of: held)
                 case .read(let held, let request):
-                    guard let id = catalog.resolve(request.name, in: held.operation.graph),
+                    let graph = held.operation.graph
+                    let named = catalog.resolve(request.name, in: graph)
+                    guard let id = catalog.original(of: request.name, in: graph) ?? named,
                         scheduler.outcomeKind(of: id) == .succeeded
                     else { continue }
-                    asked.append(AskedOutput(id: id, isRead: true))
+                    asked.append(AskedOutput(id: id, isOptional: true))
                 case .started, .finished, .returned, .yielded: continue
                 }
             }
@@ -79,10 +80,15 @@ extension CoordinatorService {
     private func outputsAsked(
         by request: AdditionRequest,
         of held: HeldAttempt
-    ) -> [OperationID] {
+    ) -> [AskedOutput] {
         do throws(Refusal) {
             let operations = try catalog.read(request, of: held).operations
-            return catalog.wanted(by: operations, of: held.operation.graph).filter(isMissing)
+            let wanted = catalog.wanted(by: operations, of: held.operation.graph).filter(isMissing)
+            try catalog.noteCarried(by: request, of: held, scheduler)
+            let key = GraphCatalog.AdditionKey(held: held, number: request.number)
+            let carried = (catalog.requests.carried[key] ?? [:]).values.sorted().filter(isMissing)
+            return wanted.map { AskedOutput(id: $0, isOptional: false) }
+                + carried.map { AskedOutput(id: $0, isOptional: true) }
         } catch {
             return []  // It is refused when it is handled.
         }

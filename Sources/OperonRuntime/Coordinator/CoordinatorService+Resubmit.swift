@@ -43,6 +43,14 @@ extension CoordinatorService {
         return view
     }
 
+    /// The operation whose output counts as that of this one. An operation that stayed in an edit
+    /// stands for one of an earlier graph.
+    func leavingOutput(of operation: OperationID) -> OperationID {
+        let operations = catalog[operation.graph].operations
+        guard Int(operation.index) < operations.count else { return operation }
+        return Continuation.original(of: operations[Int(operation.index)]) ?? operation
+    }
+
     /// Why an operation that an edited form does not have cannot run again.
     private func refusal(toRun name: String, of graph: GraphID) -> ClientError {
         var first = catalog[graph].number(of: name)

@@ -206,8 +206,13 @@ extension GraphCatalog {
         for index in (0..<UInt32(contents.operations.count)).reversed() {
             let id = OperationID(graph: graph, index: index)
             let outcome = scheduler.outcomeKind(of: id)
-            // What an operation adds has a higher number than the operation.
-            let hasAddedInVain = inVain.contains(index)
+            // What an operation adds has a higher number than the operation. A group that waits for
+            // it runs with the same elements, so they are added again.
+            var hasAddedInVain = inVain.contains(index)
+            if let group = contents.group(waitingFor: index) {
+                let end = scheduler.outcomeKind(of: OperationID(graph: graph, index: group))
+                if end != .succeeded { hasAddedInVain = true }
+            }
             if let parent = contents.parent(of: index) {
                 if outcome != .succeeded || hasAddedInVain { inVain.insert(parent) }
                 continue

@@ -12,6 +12,9 @@ extension GraphCatalog: RequestResolver {
         var unreadable: Set<OperationID> = []
         /// Additions that were decoded before. Only looked up.
         var decoded: [AdditionKey: GraphDescription] = [:]
+        /// Operations of earlier forms of a graph that additions need not run again, by name.
+        /// Only looked up.
+        var carried: [AdditionKey: [String: OperationID]] = [:]
         /// What their worker may do; `nil`: everything.
         var rights: SenderRights?
         /// The addition that was compiled last.
@@ -99,17 +102,71 @@ extension GraphCatalog: RequestResolver {
         } catch {
             throw .invalid(field: "operations", why: error.message)
         }
+        var addition = new.addition
+        let carried = requests.carried[AdditionKey(held: held, number: request.number)] ?? [:]
+        for (offset, operation) in new.description.operations.enumerated() {
+            guard let earlier = carried[operation.name], let output = carriedOutput(of: earlier)
+            else { continue }
+            addition.carried[addition.first + UInt32(offset)] = output
+        }
         var kept = StoredContents(
             graph: graph,
             name: name(of: graph),
-            first: new.addition.first,
+            first: addition.first,
             operationCount: new.description.operations.count,
             body: body
         )
-        kept.needs = new.addition.graph.graphsNeeded(by: graph)
+        kept.needs = addition.graph.graphsNeeded(by: graph)
         let operations = new.description.operations
         requests.compiled = Addition(kept: kept, operations: operations, outputs: outputs)
-        return new.addition
+        return addition
+    }
+
+    /// Notes what an addition need not run, because an earlier form of its graph has run the same.
+    mutating func noteCarried(
+        by request: AdditionRequest,
+        of held: HeldAttempt,
+        _ scheduler: Scheduler
+    ) throws(Refusal) {
+        let key = AdditionKey(held: held, number: request.number)
+        let adding = self[held.operation.graph].operations[Int(held.operation.index)]
+        guard requests.carried[key] == nil, let earlier = Continuation.earlierAdding(of: adding),
+            contains(earlier.graph), scheduler.isKept(earlier)
+        else { return }
+        var carried: [String: OperationID] = [:]
+        for operation in try read(request, of: held).operations {
+            guard let index = self[earlier.graph].number(of: operation.name),
+                self[earlier.graph].parent(of: index) == earlier.index,
+                // What it added is not in the new graph.
+                !self[earlier.graph].hasAdded(index)
+            else { continue }
+            let id = OperationID(graph: earlier.graph, index: index)
+            var description = self[earlier.graph].operations[Int(index)]
+            // In the new graph, an operation that stayed is one of the earlier graph.
+            for place in description.dependencies.indices
+            where description.dependencies[place].resolvedID == nil {
+                let name = description.dependencies[place].name
+                let own = self[earlier.graph].number(of: name)
+                description.dependencies[place].resolvedID =
+                    original(of: name, in: earlier.graph)
+                    ?? own.map { OperationID(graph: earlier.graph, index: $0) }
+            }
+            let previous = Continuation.Previous(
+                id: id,
+                description: description,
+                outcome: scheduler.outcomeKind(of: id)
+            )
+            if Continuation.carries(previous, to: operation) { carried[operation.name] = id }
+        }
+        requests.carried[key] = carried
+    }
+
+    /// What an operation left that need not run again; `nil`: nobody knows any more.
+    private func carriedOutput(of id: OperationID) -> Payload? {
+        guard !requests.unreadable.contains(id), !self[id.graph].isGone(id.index) else {
+            return nil
+        }
+        return loadedOutput(of: id) ?? (hasStore ? nil : .empty)
     }
 
     /// Why a client may not submit a graph or an addition whose dependencies are resolved, as a
@@ -178,7 +235,8 @@ extension GraphCatalog: RequestResolver {
         of held: HeldAttempt,
         _ notices: [Scheduler.Notice]
     ) throws(Refusal) -> FoundOutput {
-        let id = try find(request.name, for: held)
+        let named = try find(request.name, for: held)
+        let id = original(of: request.name, in: held.operation.graph) ?? named
         let isDropped = hasDroppedOutput(id)
         // A store has nothing of a dropped operation, which does not mean that it left nothing.
         var output = isDropped ? nil : loadedOutput(of: id)

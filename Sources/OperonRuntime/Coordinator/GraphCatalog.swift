@@ -253,6 +253,13 @@ struct GraphCatalog: Sendable {
         return (index, operation[operation.index(after: slash)...])
     }
 
+    /// The operation of an earlier form of a graph for which the one of this name stands, and whose
+    /// output counts; `nil`: it stands for none.
+    mutating func original(of name: String, in graph: GraphID) -> OperationID? {
+        self[graph].number(of: name)
+            .flatMap { Continuation.original(of: self[graph].operations[Int($0)]) }
+    }
+
     /// Resolves the dependencies on other graphs to numbers, because newer graphs may take over the
     /// names of the others. A number before an operation name is removed once it has been resolved.
     mutating func resolved(
@@ -263,7 +270,14 @@ struct GraphCatalog: Sendable {
         var description = description
         for index in description.operations.indices {
             for place in description.operations[index].dependencies.indices {
-                let name = description.operations[index].dependencies[place].name
+                let dependency = description.operations[index].dependencies[place]
+                let name = dependency.name
+                if !own.contains(name), !dependency.takesElements, dependency.resolvedID == nil,
+                    let graph, let original = original(of: name, in: graph)
+                {
+                    description.operations[index].dependencies[place].resolvedID = original
+                    continue
+                }
                 guard name.contains("/"), !own.contains(name),
                     let found = resolve(name, in: graph), found.graph != graph
                 else { continue }

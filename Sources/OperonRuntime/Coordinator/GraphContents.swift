@@ -16,6 +16,8 @@ struct GraphContents: Sendable {
     private var spare: SpareOutputs?
     /// The running operation that added an operation. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
+    /// The operations that have added some. Only looked up.
+    private var adding: Set<UInt32> = []
     /// The elements that running operations added, by their group. Only looked up.
     private var elements: [UInt32: AddedElements] = [:]
     /// The group of what each operation adds. Only looked up.
@@ -222,6 +224,12 @@ struct GraphContents: Sendable {
     /// The running operation that added an operation; `nil`: a client submitted or added it.
     func parent(of index: UInt32) -> UInt32? { parents[index] }
 
+    /// Whether the operation has added others.
+    func hasAdded(_ index: UInt32) -> Bool { adding.contains(index) }
+
+    /// The group of the elements that an operation has added; `nil`: it has added none.
+    func group(waitingFor parent: UInt32) -> UInt32? { groups[parent] }
+
     /// The operation that waits for what a running operation adds: the group of the elements, if
     /// its work is to repeat an operation for each element of an output. The group follows it.
     func group(ofElementsAddedBy parent: UInt32) -> UInt32? {
@@ -268,6 +276,7 @@ struct GraphContents: Sendable {
     /// Notes that a running operation added these operations.
     mutating func adopt(_ children: Range<Int>, by parent: UInt32) {
         for index in children { parents[UInt32(index)] = parent }
+        if !children.isEmpty { adding.insert(parent) }
         guard !children.isEmpty, let group = group(ofElementsAddedBy: parent) else { return }
         groups[parent] = group
         let added = UInt32(children.lowerBound)..<UInt32(children.upperBound)

@@ -193,7 +193,7 @@ package struct LocalCoordinator: CoordinatorClient {
         of operation: OperationSelector
     ) async throws(ClientError) -> Payload? {
         try await answers.read { service async throws(ClientError) in
-            let id = try service.find(operation)
+            let id = service.leavingOutput(of: try service.find(operation))
             let output = try await service.stored { try await $0.output(of: id) }
             // If the graph was dropped meanwhile, the missing output must not look as if there were
             // none.
