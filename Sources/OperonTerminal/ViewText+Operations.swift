@@ -298,6 +298,23 @@ extension ViewText {
         style.tinted(said("attempt \(log.number):"), .faint)
     }
 
+    /// In place of the log of an attempt whose worker is gone.
+    package func lostLog(_ attempt: AttemptView) -> String {
+        let worker = attempt.worker.isEmpty ? "its worker" : "its worker “\(attempt.worker)”"
+        let text = "attempt \(attempt.number): \(worker) was lost, and with it what it had printed"
+        return style.tinted(said(text), .faint)
+    }
+
+    /// Why the log of an attempt is empty.
+    package func printedNothing(_ attempt: AttemptView, of operation: OperationView) -> String {
+        let name = name(operation)
+        guard let ending = attempt.ending else {
+            return said("Attempt \(attempt.number) of \(name) has printed nothing so far.")
+        }
+        let verb = ["cancelled", "returned", "lost"].contains(ending) ? "it was" : "it"
+        return said("Attempt \(attempt.number) of \(name) printed nothing; \(verb) \(ending).")
+    }
+
     /// Marks the place where a part of a log is missing.
     package func missedLog(_ bytes: UInt64) -> String {
         style.tinted(said("operon: \(bytes) bytes are missing here"), .faint)

@@ -66,6 +66,30 @@ import Testing
         }
     }
 
+    @Test func `what a worker took with it is told, and so is an attempt that never was`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.flaky)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await wait(up, ["logs", "g/a"], for: "begun\n")
+            try await up.restart()
+            try await wait(up, ["logs", "g/a", "--attempt", "2"], for: "begun\n")
+
+            let lost = "attempt 1: its worker “local” was lost, and with it what it had printed\n"
+            let all = try await up.operon("logs", "g/a")
+            #expect(all.output == "begun\n")
+            #expect(all.errors == lost + "attempt 2:\n")
+            let first = try await up.operon("logs", "g/a", "--attempt", "1")
+            #expect(first.output.isEmpty)
+            #expect(first.errors == lost)
+            let none = try await up.operon("logs", "g/a", "--attempt", "3")
+            #expect(none.end == .exit(6))
+            #expect(none.errors == "“a” has had 2 attempts.\n")
+        }
+    }
+
     @Test func `a pipe gets the bytes of an operation, and a cut log says what is missing`()
         async throws
     {

@@ -90,30 +90,56 @@ struct Logs: AsyncParsableCommand {
         if case .operation(let operation) = selector {
             // Only its attempts say whether a heading is needed above the first one.
             let detail = try await session.client.operation(operation)
+            try check(query, detail)
             printer.hasSeveralAttempts = detail.attempts.count > 1
+            printer.lost = detail.attempts.filter { $0.ending == "lost" && query.wants($0) }
         }
         for try await log in try await session.client.log(of: selector, query) {
             try printer.print(log)
         }
         printer.end()
         guard printer.hasPrintedNothing, session.console.format == .text, !query.follow,
-            query.tail == nil, query.since == nil, query.attempt == nil
+            query.tail == nil, query.since == nil
         else { return }
-        try await explainNothing(selector, session)
+        try await explainNothing(selector, query.attempt, session)
+    }
+
+    private static func check(_ query: LogQuery, _ detail: OperationDetail) throws(Failure) {
+        let count = detail.attempts.last?.number ?? 0
+        guard let attempt = query.attempt, attempt > count, !query.follow else { return }
+        let had = detail.operation.state == .finished ? "had" : "has had"
+        let attempts = count == 1 ? "1 attempt" : "\(count) attempts"
+        let name = TerminalText.line(detail.operation.name)
+        throw Failure(ExitStatus.noSuchObject, "“\(name)” \(had) \(attempts).")
     }
 
     /// Why there is nothing: an empty log of something that failed is a question.
     private static func explainNothing(
         _ selector: LogSelector,
+        _ number: UInt32?,
         _ session: ClientSession
     ) async throws {
+        let speech = session.console.speech
         switch selector {
         case .operation(let name):
             let detail = try await session.client.operation(name)
-            session.console.say(session.console.speech.printedNothing(detail.operation))
+            guard let number else {
+                return session.console.say(speech.printedNothing(detail.operation))
+            }
+            let attempt = detail.attempts.first { $0.number == number }
+            guard let attempt else { return }
+            session.console.say([speech.printedNothing(attempt, of: detail.operation)])
         case .graph(let name):
+            guard number == nil else { return }
             session.console.say(["Nothing of graph \(TerminalText.line(name)) printed anything."])
         }
+    }
+}
+
+extension LogQuery {
+    fileprivate func wants(_ other: AttemptView) -> Bool {
+        if let since, let end = other.endedAt?.time, end < since { return false }
+        return attempt.map { $0 == other.number } ?? true
     }
 }
 
@@ -139,6 +165,8 @@ private struct LogPrinter {
     /// The attempt whose heading is printed.
     private var attempt: UInt32 = 1
     var hasSeveralAttempts = false
+    /// Attempts that are gone with their workers, and that were not told yet.
+    var lost: [AttemptView] = []
 
     init(_ console: Console, of selector: LogSelector, isWhole: Bool) {
         self.console = console
@@ -152,6 +180,8 @@ private struct LogPrinter {
     }
 
     mutating func print(_ log: LogView) throws {
+        lost.removeAll { $0.number == log.number }
+        tellLost(before: log.number)
         hasPrintedNothing = false
         switch console.format {
         case .json: try console.writeJSON(log)
@@ -178,5 +208,17 @@ private struct LogPrinter {
 
     mutating func end() {
         if console.format == .text { console.write(text.end()) }
+        tellLost(before: .max)
+    }
+
+    private mutating func tellLost(before number: UInt32) {
+        let told = lost.prefix { $0.number < number }
+        guard console.format == .text, !told.isEmpty else { return }
+        lost.removeFirst(told.count)
+        hasPrintedNothing = false
+        if console.output.isTerminal { console.write(text.end()) }
+        console.say(told.map(console.speech.lostLog))
+        // The next attempt has a heading.
+        hasSeveralAttempts = true
     }
 }
