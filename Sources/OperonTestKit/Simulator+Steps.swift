@@ -283,12 +283,14 @@ extension Simulator {
         workers[index].frozenUntil = nil
         let inbox = workers[index].inbox
         workers[index].inbox = []
-        for (event, _) in inbox {
-            if case .message(let envelope) = event {
-                receive(envelope, index)
-            } else {
+        for (event, connection) in inbox {
+            guard case .message(let envelope) = event else {
                 drive(index, event)
+                continue
             }
+            // What came first may have made it give up its connection.
+            guard workers[index].isUp, workers[index].connection == connection else { continue }
+            receive(envelope, index)
         }
     }
 

@@ -63,4 +63,11 @@ struct SimulationTests {
         var simulator = Simulator(seed: 6_993)
         #expect(simulator.run() == nil)
     }
+
+    @Test func `a thawed worker hears nothing of a connection that it has given up`() {
+        // The simulator went on with the inbox of a connection that the first message in it had
+        // ended, and took a recall in it for delivered.
+        var simulator = Simulator(seed: 682_156)
+        #expect(simulator.run() == nil)
+    }
 }
