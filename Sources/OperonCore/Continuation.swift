@@ -56,7 +56,8 @@ package struct Continuation: Hashable, Sendable {
     package let decisions: [Decision]
     /// The names that the new graph does not have any more, in the order of the old one.
     package let removed: [String]
-    /// The operations that add again what they added before, of which some need not run.
+    /// The operations that add again what they added before, of which some need not run. They
+    /// repeat an operation for an output: what a command adds may depend on what it has done now.
     private let adding: [String: OperationID]
 
     /// - Parameters:
@@ -125,7 +126,7 @@ package struct Continuation: Hashable, Sendable {
         self.decisions = decisions.map { $0 ?? .runs(.added) }
         var adding: [String: OperationID] = [:]
         for (operation, decision) in zip(graph.operations, self.decisions)
-        where decision == .runs(.additions) {
+        where decision == .runs(.additions) && operation.work.kind == Work.forEachKind {
             adding[operation.name] = known[operation.name]?.id
         }
         self.adding = adding
@@ -221,7 +222,7 @@ package struct Continuation: Hashable, Sendable {
     ) -> Set<Dependency> {
         Set(
             operation.dependencies.compactMap { dependency in
-                guard !isEarlierSelf(dependency, of: operation.name) else { return nil }
+                guard !isEarlierSelf(dependency, of: operation) else { return nil }
                 return Dependency(
                     name: dependency.name,
                     condition: dependency.condition,
@@ -302,7 +303,7 @@ package struct Continuation: Hashable, Sendable {
             guard case .runs(let reason) = decisions[place] else { continue }
             let operation = graph.operations[place]
             result.operations[place].dependencies.removeAll {
-                Self.isEarlierSelf($0, of: operation.name)
+                Self.isEarlierSelf($0, of: operation)
             }
             if reason == .additions, let id = adding[operation.name] {
                 let earlier = Self.standIn(for: operation, id).dependencies
@@ -329,20 +330,22 @@ package struct Continuation: Hashable, Sendable {
         return standIn
     }
 
-    /// Whether a dependency is on an earlier form of the same operation. A stand-in has one, and an
-    /// operation that adds again what it added before.
+    /// Whether a dependency is the one on the earlier form of an operation that adds elements
+    /// again.
     private static func isEarlierSelf(
         _ dependency: DependencyDescription,
-        of name: String
+        of operation: OperationDescription
     ) -> Bool {
-        dependency.resolvedID.map { dependency.name == standInName(of: name, $0) } ?? false
+        guard operation.work.kind == Work.forEachKind, dependency.condition == .succeeded,
+            let id = dependency.resolvedID
+        else { return false }
+        return dependency.name == standInName(of: operation.name, id)
     }
 
     /// The operation that has added before what this one adds; `nil`: there is none, or all that it
     /// adds runs.
     package static func earlierAdding(of operation: OperationDescription) -> OperationID? {
-        guard operation.work != .nothing else { return nil }
-        return operation.dependencies.first { isEarlierSelf($0, of: operation.name) }?.resolvedID
+        operation.dependencies.first { isEarlierSelf($0, of: operation) }?.resolvedID
     }
 
     /// How a stand-in names the operation that it stands for.

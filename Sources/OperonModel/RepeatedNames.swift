@@ -18,6 +18,14 @@ package enum RepeatedNames {
         return String(Substring(name.utf8.dropLast(suffix.count)))
     }
 
+    /// The group of an element with this name; `nil`: no element has such a name.
+    package static func group(ofElement name: String) -> String? {
+        guard name.utf8.last == UInt8(ascii: "]"),
+            let start = name.utf8.firstIndex(of: UInt8(ascii: "[")), start > name.startIndex
+        else { return nil }
+        return String(Substring(name.utf8[..<start]))
+    }
+
     /// Whether an operation is an element of this group, or adds its elements.
     package static func isPart(_ name: String, of group: String) -> Bool {
         name == group + addingSuffix || name.hasPrefix(group + "[")

@@ -311,7 +311,11 @@ extension ViewText {
         guard let ending = attempt.ending else {
             return said("Attempt \(attempt.number) of \(name) has printed nothing so far.")
         }
-        let verb = ["cancelled", "returned", "lost"].contains(ending) ? "it was" : "it"
+        if ["returned", "lost"].contains(ending) {
+            let text = "was \(ending), and what it had printed is not kept."
+            return said("Attempt \(attempt.number) of \(name) \(text)")
+        }
+        let verb = ending == "cancelled" ? "it was" : "it"
         return said("Attempt \(attempt.number) of \(name) printed nothing; \(verb) \(ending).")
     }
 

@@ -256,6 +256,62 @@ import Testing
         }
     }
 
+    @Test func `elements that stay are found by those that depend on them one by one`() async throws
+    {
+        try await Workspace.run { workspace in
+            let graph = """
+                name: g
+                operations:
+                  list: { run: 'echo "[1, 2]" > $OPERON_OUTPUT' }
+                  make:
+                    run: 'echo "\\"made $item\\"" > $OPERON_OUTPUT'
+                    forEach: { output: list }
+                  check:
+                    run: 'echo $item >> ran; test $item = 1 -o -e ok || exit 3;
+                      cp $OPERON_INPUTS in.$item'
+                    forEach: { output: list }
+                    dependencies: ["make[*]"]
+
+                """
+            #expect(try await run(workspace, graph).end == .exit(1))
+            #expect(workspace.lines(of: "ran").sorted() == ["1", "2"])
+            _ = try workspace.write("ok", "")
+            let edited = try await run(workspace, graph + "  more: { run: 'true' }\n")
+            #expect(edited.end == .exit(0), "\(edited.errors)")
+            #expect(workspace.lines(of: "ran").sorted() == ["1", "2", "2"])
+            #expect(try workspace.read("in.2").contains(#""make[2]":"made 2""#))
+        }
+    }
+
+    @Test func `what a command added before runs again with it`() async throws {
+        try await Workspace.run { workspace in
+            let operon = try Program.executable("operon")
+            let graph = """
+                name: g
+                operations:
+                  find:
+                    run: |
+                      echo find >> ran
+                      \(operon) add more.yaml
+
+                """
+            _ = try workspace.write(
+                "more.yaml",
+                """
+                operations:
+                  good: { run: 'echo good >> ran' }
+                  bad: { run: 'echo bad >> ran; test -e ok' }
+                """
+            )
+            #expect(try await run(workspace, graph).end == .exit(1))
+            _ = try workspace.write("ok", "")
+            let edited = try await run(workspace, graph + "  other: { run: 'true' }\n")
+            #expect(edited.end == .exit(0), "\(edited.errors)")
+            let ran = workspace.lines(of: "ran").sorted()
+            #expect(ran == ["bad", "bad", "find", "find", "good", "good"])
+        }
+    }
+
     @Test func `whoever dies between two edits, each change runs once`() async throws {
         try await Workspace.run { workspace in
             let waits = Self.graph("echo b >> ran; while ! [ -e go ]; do sleep 0.05; done; exit 3")

@@ -123,7 +123,8 @@ import Testing
 
     @Test func `an operation that adds again knows where it added before, until it runs anew`() {
         let list = operation("list")
-        let adding = operation("adding", after: ["list"])
+        var adding = operation("adding", after: ["list"])
+        adding.work = .registered(kind: Work.forEachKind, input: .empty)
         let description = GraphDescription(name: "g", operations: [list, adding])
         func plan(of adding: OperationDescription, again: Set<String> = []) -> Continuation {
             Continuation(
@@ -158,6 +159,15 @@ import Testing
             #expect(Continuation.earlierAdding(of: operation) == nil)
         }
         #expect(Continuation.earlierAdding(of: list) == nil)
+
+        // What a command adds may depend on what it has done now.
+        var other = first
+        other.work = command("true")
+        #expect(Continuation.earlierAdding(of: other) == nil)
+        let kept = plan(of: other).graph(
+            from: GraphDescription(name: "g", operations: [list, other])
+        )
+        #expect(kept.operations[1].dependencies.count == 2)
     }
 
     @Test func `what was added need not run again if it succeeded and is the same`() {

@@ -80,7 +80,7 @@ extension GraphCatalog: RequestResolver {
             to: base,
             limits: limits
         ) { name in
-            self[graph].known(name)
+            known(name, in: graph)
         } resolve: { name in
             resolve(name, in: graph)
         }
@@ -122,6 +122,19 @@ extension GraphCatalog: RequestResolver {
         return addition
     }
 
+    /// An operation of a graph, for comparison with one that is added again. An earlier version
+    /// noted no originals.
+    private mutating func known(_ name: String, in graph: GraphID) -> CompiledAddition.Known? {
+        guard var known = self[graph].known(name) else { return nil }
+        for place in known.description.dependencies.indices {
+            let dependency = known.description.dependencies[place]
+            guard dependency.resolvedID == nil, !dependency.takesElements else { continue }
+            known.description.dependencies[place].resolvedID =
+                original(of: dependency.name, in: graph)
+        }
+        return known
+    }
+
     /// Notes what an addition need not run, because an earlier form of its graph has run the same.
     mutating func noteCarried(
         by request: AdditionRequest,
@@ -161,7 +174,7 @@ extension GraphCatalog: RequestResolver {
         requests.carried[key] = carried
     }
 
-    /// What an operation left that need not run again; `nil`: nobody knows any more.
+    /// What an operation left that need not run again; `nil`: it is not kept any more.
     private func carriedOutput(of id: OperationID) -> Payload? {
         guard !requests.unreadable.contains(id), !self[id.graph].isGone(id.index) else {
             return nil
@@ -235,8 +248,11 @@ extension GraphCatalog: RequestResolver {
         of held: HeldAttempt,
         _ notices: [Scheduler.Notice]
     ) throws(Refusal) -> FoundOutput {
-        let named = try find(request.name, for: held)
-        let id = original(of: request.name, in: held.operation.graph) ?? named
+        let id =
+            if let original = original(of: request.name, in: held.operation.graph) { original } else
+            {
+                try find(request.name, for: held)
+            }
         let isDropped = hasDroppedOutput(id)
         // A store has nothing of a dropped operation, which does not mean that it left nothing.
         var output = isDropped ? nil : loadedOutput(of: id)
@@ -261,7 +277,8 @@ extension GraphCatalog: RequestResolver {
         _ name: String,
         for held: HeldAttempt
     ) throws(Refusal) -> OperationID {
-        guard let id = resolve(name, in: held.operation.graph) else {
+        let graph = held.operation.graph
+        guard let id = resolve(name, in: graph) ?? original(of: name, in: graph) else {
             throw .unknownOperation(name: name, namedBy: self.name(of: held.operation).name)
         }
         return id

@@ -256,8 +256,15 @@ struct GraphCatalog: Sendable {
     /// The operation of an earlier form of a graph for which the one of this name stands, and whose
     /// output counts; `nil`: it stands for none.
     mutating func original(of name: String, in graph: GraphID) -> OperationID? {
-        self[graph].number(of: name)
-            .flatMap { Continuation.original(of: self[graph].operations[Int($0)]) }
+        if let number = self[graph].number(of: name) { return self[graph].original(of: number) }
+        // Elements that were found at run time are in the graph in which they were added.
+        guard let group = RepeatedNames.group(ofElement: name),
+            let number = self[graph].number(of: group + RepeatedNames.addingSuffix),
+            let adding = self[graph].original(of: number), contains(adding.graph),
+            let element = self[adding.graph].number(of: name),
+            self[adding.graph].parent(of: element) == adding.index
+        else { return nil }
+        return OperationID(graph: adding.graph, index: element)
     }
 
     /// Resolves the dependencies on other graphs to numbers, because newer graphs may take over the

@@ -16,6 +16,8 @@ struct GraphContents: Sendable {
     private var spare: SpareOutputs?
     /// The running operation that added an operation. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
+    /// What large operations that do nothing stand for. Only looked up.
+    private var originals: [UInt32: OperationID?] = [:]
     /// The operations that have added some. Only looked up.
     private var adding: Set<UInt32> = []
     /// The elements that running operations added, by their group. Only looked up.
@@ -223,6 +225,22 @@ struct GraphContents: Sendable {
 
     /// The running operation that added an operation; `nil`: a client submitted or added it.
     func parent(of index: UInt32) -> UInt32? { parents[index] }
+
+    /// The operation of an earlier form of the graph for which this one stands; `nil`: it stands
+    /// for none.
+    mutating func original(of index: UInt32) -> OperationID? {
+        guard operations.isNothing(Int(index)) else { return nil }
+        if let known = originals[index] { return known }
+        let description = operations[Int(index)]
+        let original = Continuation.original(of: description)
+        // A group of many elements takes long to decode, and all that is added may depend on it.
+        if description.dependencies.count > Self.fewDependencies {
+            originals[index] = .some(original)
+        }
+        return original
+    }
+
+    private static let fewDependencies = 8
 
     /// Whether the operation has added others.
     func hasAdded(_ index: UInt32) -> Bool { adding.contains(index) }

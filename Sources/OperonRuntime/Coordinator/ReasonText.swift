@@ -14,7 +14,7 @@ extension CoordinatorService {
         case .queueSuspended(let queue, _):
             return suspended("queueSuspended", "Queue “\(queue)” is", .queue(queue))
         case .queueLimit(let queue, let maximum, let operations, let more):
-            return limited(queue, maximum, operations, more)
+            return limited(queue, maximum, operations, more, for: operation)
         case .queueRate(let queue, let rate, let next):
             return rated("queueRate", "Queue “\(queue)” starts", rate, next)
         case .keyRate(let key, let rate, let next):
@@ -25,7 +25,8 @@ extension CoordinatorService {
             return timed("retryAt", "Its last attempt failed; the next is due at", due)
         case .notYet(let due):
             return timed("notYet", "Its last attempt said “not yet”; the next is due at", due)
-        case .keyHeld(let key, let named, let more): return held(key, by: named, more)
+        case .keyHeld(let key, let named, let more):
+            return held(key, by: named, more, for: operation)
         case .groupLimit(let group, let maximum, let operations, let more):
             return full(group, maximum, operations, more)
         case .noWorkerForKind(let kind):
@@ -143,7 +144,8 @@ extension CoordinatorService {
         _ queue: String,
         _ maximum: Int,
         _ operations: [OperationID],
-        _ more: Int
+        _ more: Int,
+        for operation: OperationID
     ) -> ReasonView {
         let names = operations.map { name(of: $0) }
         var view = ReasonView(
@@ -151,7 +153,7 @@ extension CoordinatorService {
             text: maximum == 0
                 ? "Queue “\(queue)” starts nothing: its limit is 0."
                 : "Queue “\(queue)” is at its limit of \(maximum): "
-                    + Self.list(names.map(\.name), more: more) + "."
+                    + Self.list(names, more, for: operation) + "."
         )
         view.operations = names
         view.more = more
@@ -179,12 +181,17 @@ extension CoordinatorService {
         return listed("groupLimit", lead, operations, more, ".")
     }
 
-    private func held(_ key: String, by holders: [OperationID], _ more: Int) -> ReasonView {
+    private func held(
+        _ key: String,
+        by holders: [OperationID],
+        _ more: Int,
+        for operation: OperationID
+    ) -> ReasonView {
         let names = holders.map { name(of: $0) }
         let limit = scheduler.limit(ofKey: key)
         var view = ReasonView(
             code: "keyHeld",
-            text: "It needs the key “\(key)”, held by " + Self.list(names.map(\.name), more: more)
+            text: "It needs the key “\(key)”, held by " + Self.list(names, more, for: operation)
                 + " (limit \(limit))."
         )
         view.operations = names
@@ -244,6 +251,18 @@ extension CoordinatorService {
         var view = ReasonView(code: code, text: text + (text.hasSuffix(".") ? "" : "."))
         view.until = suspension.until.map { TimeText($0) }
         return view
+    }
+
+    /// With the graphs of those that are of another one than the operation.
+    private static func list(
+        _ names: [OperationName],
+        _ more: Int,
+        for operation: OperationID
+    ) -> String {
+        let shown = names.map { name in
+            name.graph == operation.graph.rawValue ? name.name : "\(name.graph)/\(name.name)"
+        }
+        return list(shown, more: more)
     }
 
     static func list(_ names: [String], more: Int) -> String {
