@@ -236,6 +236,14 @@ struct GrownLedger {
     /// Operations that had another round.
     var reopened: Set<OperationID> = []
 
+    /// Of a dropped graph nobody knows the dependencies any more, and nothing runs in it again.
+    mutating func drop(_ graph: GraphID) {
+        // The order does not matter: each is changed on its own.
+        for operation in Array(members.keys) where operation.graph == graph {
+            members[operation]?.dependencies = []
+        }
+    }
+
     /// Whether the first waits for the second, directly or not.
     func waits(_ first: OperationID, for second: OperationID) -> Bool {
         var seen: Set<OperationID> = [first]

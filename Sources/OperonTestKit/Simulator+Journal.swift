@@ -159,6 +159,7 @@ extension Simulator {
         for graph in graphs {
             guard let store, let journal = store.journal else {
                 self.store?.image.drop([graph])
+                ledger.kept.grown.drop(graph)
                 continue
             }
             do {
@@ -171,6 +172,7 @@ extension Simulator {
                 return false
             }
             self.store?.image.drop([graph])
+            ledger.kept.grown.drop(graph)
             noteBoundary()
         }
         return true

@@ -70,4 +70,11 @@ struct SimulationTests {
         var simulator = Simulator(seed: 682_156)
         #expect(simulator.run() == nil)
     }
+
+    @Test func `what a dropped graph depended on closes no cycle`() {
+        // The ledger still knew that an operation had depended on another one, after the graph of
+        // both was dropped.
+        var simulator = Simulator(seed: 819_057)
+        #expect(simulator.run() == nil)
+    }
 }
