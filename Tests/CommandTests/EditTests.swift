@@ -222,8 +222,15 @@ import Testing
             #expect(workspace.lines(of: "ran").sorted() == ["a", "b"])
 
             _ = try workspace.write("ok", "")
-            let second = try await run(workspace, Self.found("cat $OPERON_INPUTS > sum; :"))
+            let second = try await run(
+                workspace,
+                Self.found("cat $OPERON_INPUTS > sum; :"),
+                "--trace",
+                "trace.json"
+            )
             #expect(second.end == .exit(0), "\(second.errors)")
+            let trace = try workspace.read("trace.json")
+            #expect(trace.contains("convert[b]") && !trace.contains("convert[a]"), "\(trace)")
             #expect(second.errors.contains("(1 up to date)"), "\(second.errors)")
             #expect(workspace.lines(of: "ran").sorted() == ["a", "b", "b"])
             // What they depend on is of the first graph.

@@ -248,11 +248,8 @@ extension GraphCatalog: RequestResolver {
         of held: HeldAttempt,
         _ notices: [Scheduler.Notice]
     ) throws(Refusal) -> FoundOutput {
-        let id =
-            if let original = original(of: request.name, in: held.operation.graph) { original } else
-            {
-                try find(request.name, for: held)
-            }
+        let found = try find(request.name, for: held)
+        let id = original(of: request.name, in: held.operation.graph) ?? found
         let isDropped = hasDroppedOutput(id)
         // A store has nothing of a dropped operation, which does not mean that it left nothing.
         var output = isDropped ? nil : loadedOutput(of: id)

@@ -240,6 +240,7 @@ struct GraphContents: Sendable {
         return original
     }
 
+    /// With so many at most, decoding costs less than an entry of the table takes in memory.
     private static let fewDependencies = 8
 
     /// Whether the operation has added others.

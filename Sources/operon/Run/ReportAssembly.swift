@@ -83,7 +83,9 @@ struct ReportAssembly: Sendable {
         report.end = (last?.end ?? operation.finishedAt).map { $0 - origin }
         report.waited = last?.waited ?? .zero
         report.worker = last.flatMap { $0.worker == .nobody ? nil : name(of: $0.worker) }
-        report.attempts = operation.attempts.enumerated().map { attempt($1, number: $0 + 1) }
+        // What was taken over from an earlier form of the graph, nobody ran.
+        let ran = operation.attempts.filter { !operation.isUpToDate || $0.worker != .nobody }
+        report.attempts = ran.enumerated().map { attempt($1, number: $0 + 1) }
         switch operation.outcome {
         case nil: break
         case .succeeded: report.isUpToDate = operation.isUpToDate
