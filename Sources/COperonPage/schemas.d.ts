@@ -135,6 +135,8 @@ declare namespace Api {
         finishedAt?: string;
         /** Of a finished graph: 0 all succeeded, 1 one failed, 3 cancelled, 7 skipped. */
         exitCode?: number;
+        /** How many external operations wait for somebody to complete them; absent: none. */
+        awaitingCompletion?: number;
         /** After an addition: the number of the first operation of it. */
         firstAdded?: number;
         /**

@@ -29,6 +29,7 @@ extension Scheduler {
     private mutating func store(_ attempt: ExternalAttempt, of operation: OperationID) {
         let rule = graphs.rule(of: operation)
         externals[operation] = attempt
+        awaitedCounts[operation.graph, default: 0] += 1
         if configuration.violation != .countsNoExternals { queues[rule.queue].take() }
         queues[rule.queue].countExternal(1)
         if rule.hasKeys { takeKeys(of: operation) }
@@ -39,6 +40,8 @@ extension Scheduler {
         guard !externals.isEmpty, let attempt = externals.removeValue(forKey: operation) else {
             return nil
         }
+        let others = (awaitedCounts[operation.graph] ?? 1) - 1
+        awaitedCounts[operation.graph] = others > 0 ? others : nil
         let rule = graphs.rule(of: operation)
         if configuration.violation != .countsNoExternals { queues[rule.queue].give() }
         queues[rule.queue].countExternal(-1)
@@ -250,7 +253,9 @@ extension Scheduler {
             else { continue }
             timers.insert(operation)
         }
+        var awaited: [GraphID: Int] = [:]
         for operation in externals.keys.sorted() {
+            awaited[operation.graph, default: 0] += 1
             let graph = graphs[operation.graph]
             let rule = graph.rule(operation.index)
             guard rule.isExternal, graph.operations.state[operation.index] == .executing,
@@ -264,6 +269,8 @@ extension Scheduler {
             return "queue “\(queues[queue].name)” counts \(queues[queue].external) that are "
                 + "nobody's of \(counts[queue])"
         }
+        guard awaited == awaitedCounts
+        else { return "a graph counts other operations that are nobody's than it has" }
         return nil
     }
 }

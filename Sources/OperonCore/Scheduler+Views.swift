@@ -27,7 +27,10 @@ extension Scheduler {
         return counts
     }
 
-    /// The same for some of the operations of a graph. O(operations in the range).
+    /// How many external operations of a graph wait for somebody to complete them; `nil`: none.
+    package func awaitedCount(of graph: GraphID) -> Int? { awaitedCounts[graph] }
+
+    /// The state counts of some of the operations of a graph. O(operations in the range).
     package func stateCounts(of graph: GraphID, in range: Range<UInt32>) -> StateCounts {
         var counts = StateCounts()
         let operations = graphs[graph].operations

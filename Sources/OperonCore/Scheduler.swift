@@ -70,6 +70,8 @@ package struct Scheduler: Sendable {
     var dispatchedBytes = 0
     /// Attempts of external operations. No worker holds them. Never iterated.
     var externals: [OperationID: ExternalAttempt] = [:]
+    /// How many of `externals` each graph has; none is left out.
+    var awaitedCounts: [GraphID: Int] = [:]
     var generator: SeededGenerator
     let readAhead: ReadAhead
     /// Some operation was reopened, so an operation that comes back may have to wait again.

@@ -44,7 +44,17 @@ package enum ProcessFacts {
             try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
         }
         let inodes = Set(sockets.compactMap { $0.wholeMatch(of: /socket:\[(\d+)\]/)?.1 })
-        return try ["tcp", "tcp6"].flatMap { family in
+        // The kernel hands out its table page by page, and leaves out sockets if others end between
+        // two pages. It invents none.
+        let readings = try (0..<3).map { _ in try listening(process, inodes) }
+        return Set(readings.joined()).sorted()
+    }
+
+    private static func listening(
+        _ process: Int32,
+        _ inodes: Set<Substring>
+    ) throws -> [String] {
+        try ["tcp", "tcp6"].flatMap { family in
             let path = "/proc/\(process)/net/\(family)"
             return try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
                 .compactMap { line -> String? in

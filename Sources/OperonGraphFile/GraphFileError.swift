@@ -115,7 +115,11 @@ enum Stop: Error {
 
 /// Collects problems while reading continues.
 struct ProblemLog {
+    private static let warningsMax = 20
+
     private(set) var problems: [GraphFileError.Problem] = []
+    /// What can be read, and is probably not meant: the first few.
+    private(set) var warnings: [GraphFileError.Problem] = []
 
     /// Records a problem; stops reading when there are too many.
     mutating func report(_ problem: GraphFileError.Problem) throws(Stop) {
@@ -130,6 +134,11 @@ struct ProblemLog {
         _ message: String
     ) throws(Stop) {
         try report(GraphFileError.Problem(code, at: position, thing, message))
+    }
+
+    mutating func warn(at position: Position, _ thing: String, _ message: String) {
+        guard warnings.count < Self.warningsMax else { return }
+        warnings.append(GraphFileError.Problem(.invalidValue, at: position, thing, message))
     }
 
     /// The error to throw after reading stopped; `nil` if there was no problem.

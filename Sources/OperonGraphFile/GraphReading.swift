@@ -49,7 +49,8 @@ struct GraphReading {
         if let error = assembler.reader.fields.log.error(after: stop, file: file) { throw error }
         let (graph, sourceMap) = assembler.finish(name: name)
         var read = GraphFile(graph: graph, sourceMap: sourceMap, file: file)
-        read.warnings = assembler.shellWarnings.map { warning in
+        let warnings = assembler.reader.fields.log.warnings + assembler.shellWarnings
+        read.warnings = warnings.map { warning in
             var warning = warning
             warning.file = file
             return warning

@@ -345,8 +345,19 @@ struct RepetitionReader {
             return nil
         }
         do throws(GraphFileError.Problem) {
-            return entry.key == "lines"
-                ? try source.lines(of: names[0]) : try source.files(matching: names)
+            let isLines = entry.key == "lines"
+            let texts =
+                isLines ? try source.lines(of: names[0]) : try source.files(matching: names)
+            if texts.isEmpty, !names.isEmpty {
+                let patterns = names.map { $0.quoted }.joined(separator: ", ")
+                let why = isLines ? "the file has no lines" : "no file matches"
+                fields.log.warn(
+                    at: entry.value.position,
+                    names[0],
+                    "\(entry.key.quoted) \(patterns): \(why), so this repeats nothing"
+                )
+            }
+            return texts
         } catch {
             try fields.log.report(error)
             return nil

@@ -58,7 +58,7 @@ package enum Suggestion {
     }
 
     /// `; did you mean “x”?`, or nothing.
-    static func hint(for word: String, among known: some Sequence<String>) -> String {
+    package static func hint(for word: String, among known: some Sequence<String>) -> String {
         nearest(to: word, among: known).map { "; did you mean \($0.quoted)?" } ?? ""
     }
 }

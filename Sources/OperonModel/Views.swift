@@ -58,6 +58,8 @@ package struct GraphView: Hashable, Sendable, Codable {
     package var submittedAt: TimeText
     package var finishedAt: TimeText?
     package var counts: StateCounts
+    /// How many external operations wait for somebody to complete them; `nil`: none.
+    package var awaitingCompletion: Int?
     /// The exit code for a client that waits for the graph: 1 if an operation failed, even if a
     /// failure handler ran, else 3 if one was cancelled, else 7 if one was skipped for lack of a
     /// success, else 0. `nil`: the graph is open, or an operation has no outcome.

@@ -90,10 +90,25 @@ extension ViewText {
         return [said("\(resumed), which has \(count).")]
     }
 
-    /// After `retry`; `graph` is the name or number that the command named.
-    package func retried(_ view: CommandView, graph: String) -> [String] {
+    /// After `retry`.
+    ///
+    /// - Parameters:
+    ///   - graph: the name or number that the command named.
+    ///   - cancelled: how many cancelled operations the graph has, which were not asked for.
+    package func retried(
+        _ view: CommandView,
+        graph: String,
+        cancelled: Int = 0
+    ) -> [String] {
         guard view.affected > 0 else {
-            return [said("Graph \(shown(graph)) has nothing to retry.")]
+            guard cancelled > 0 else {
+                return [said("Graph \(shown(graph)) has nothing to retry.")]
+            }
+            let count = plural(cancelled, "cancelled operation")
+            let command = "operon retry \(argument(graph)) --cancelled"
+            return [
+                said("In graph \(shown(graph)) nothing failed. To run \(count) again: \(command)")
+            ]
         }
         let count = plural(view.affected, "operation")
         var line = "\(count) of graph \(shown(graph)) will run again"

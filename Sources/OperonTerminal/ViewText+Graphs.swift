@@ -30,10 +30,13 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// The status, and whether the graph is open, where the status does not imply it.
+    /// The status, whether the graph is open, where the status does not imply it, and whether it
+    /// waits for somebody.
     private func status(_ graph: GraphView) -> String {
-        graph.isOpen && graph.status != .idle
-            ? graph.status.rawValue + ", open" : graph.status.rawValue
+        var status = graph.status.rawValue
+        if graph.isOpen, graph.status != .idle { status += ", open" }
+        if let count = graph.awaitingCompletion { status += ", " + plural(count, "approval") }
+        return status
     }
 
     // MARK: - One graph
@@ -45,11 +48,13 @@ extension ViewText {
         var submitted = time(graph.submittedAt)
         if let by = graph.submittedBy, !by.isEmpty { submitted += " by " + shown(by) }
         let suspended = graph.suspension.map { suspension($0) }
+        let approvals = graph.awaitingCompletion.map { "\($0); to list them: operon approvals" }
         let open =
             graph.isOpen ? "yes; to add operations: operon submit FILE --graph \(graph.id)" : nil
         return [head]
             + block([
                 ("operations", counts(graph.counts, noun: nil)),
+                ("approvals", approvals),
                 ("submitted", submitted),
                 ("finished", graph.finishedAt.map(time)),
                 ("suspended", suspended),

@@ -79,19 +79,32 @@ extension ViewText {
     /// `approvals`: what waits for people, the longest first.
     package func approvals(_ operations: [OperationDetail]) -> [String] {
         guard !operations.isEmpty else { return [] }
-        var table = TextTable([
+        let mayFail = operations.contains { timeout(of: $0) != nil }
+        var columns = [
             TextTable.Column(title: "OPERATION", isFlexible: true),
             TextTable.Column(title: "SINCE", importance: 1),
-            TextTable.Column(title: "QUESTION", isFlexible: true),
-        ])
+        ]
+        if mayFail { columns.append(TextTable.Column(title: "FAILS AT", importance: 2)) }
+        columns.append(TextTable.Column(title: "QUESTION", isFlexible: true))
+        var table = TextTable(columns)
         for detail in operations {
-            table.add([
+            var cells = [
                 TextTable.Cell(name(detail.operation)),
                 TextTable.Cell(detail.attempts.last.map { time($0.grantedAt) } ?? ""),
-                TextTable.Cell(shown(detail.summary ?? detail.input ?? "")),
-            ])
+            ]
+            if mayFail {
+                cells.append(TextTable.Cell(timeout(of: detail).map { time($0) } ?? "never"))
+            }
+            cells.append(TextTable.Cell(shown(detail.summary ?? detail.input ?? "")))
+            table.add(cells)
         }
         return table.lines(style: style, width: width)
+    }
+
+    /// When its attempt fails if nobody completes it; `nil`: never.
+    private func timeout(of detail: OperationDetail) -> TimeText? {
+        guard let seconds = detail.timeout, let attempt = detail.attempts.last else { return nil }
+        return TimeText(attempt.grantedAt.time + .seconds(seconds))
     }
 
     /// Why it ended as it did; empty if there is nothing to add.
@@ -250,16 +263,25 @@ extension ViewText {
             let command = "operon retry \(operation.graph) \(argument(operation.name))"
             lines.append("  To run it again: \(command)")
         case .finished where operation.outcome == .skipped:
-            if let root = explanation.chain.last {
-                let command = "operon retry \(root.graph) \(argument(root.name))"
-                let isOnly = explanation.chain.count == 1
-                let others = isOnly ? name(operation) : "what was skipped because of it"
-                let both = "\(name(root)) and \(others)"
-                lines.append("  To run \(both) again: \(command)")
-            }
+            if let line = afterSkipping(explanation) { lines.append("  " + line) }
         case .pending, .ready, .dispatched, .finished: break
         }
         return lines
+    }
+
+    /// How to run a skipped operation; or when it would have run, if the root did not fail.
+    private func afterSkipping(_ explanation: Explanation) -> String? {
+        guard let root = explanation.chain.last else { return nil }
+        guard root.outcome != .succeeded else {
+            // A success skips nothing but operations that wait for a failure.
+            guard explanation.leftOut == nil else { return nil }
+            let handler = explanation.chain.dropLast().last ?? explanation.operation
+            return "\(name(handler)) runs only if \(name(root)) fails."
+        }
+        let isOnly = explanation.chain.count == 1
+        let others = isOnly ? name(explanation.operation) : "what was skipped because of it"
+        let command = "operon retry \(root.graph) \(argument(root.name))"
+        return "To run \(name(root)) and \(others) again: \(command)"
     }
 
     /// The chain from the next cause to the root, and why the root is not running.

@@ -3,10 +3,12 @@ import OperonGraphFile
 
 extension Failure {
     /// A wrong graph file, with every problem and its position.
-    init(_ error: GraphFileError) {
+    ///
+    /// - Parameter hint: A line for people after the problems.
+    init(_ error: GraphFileError, hint: String? = nil) {
         self.init(
             ExitStatus.usage,
-            error.description,
+            hint.map { "\(error.description)\n\($0)" } ?? error.description,
             problems: error.problems.map { problem in
                 Problem(
                     code: problem.code.rawValue,

@@ -52,7 +52,12 @@ struct GraphReadingArguments: ParsableArguments {
             }
             return read
         } catch {
-            throw Failure(error)
+            guard input == nil, TriggerFile.isMeant(by: file) else { throw Failure(error) }
+            let name = TerminalText.line(file)
+            throw Failure(
+                error,
+                hint: "\(name) is a trigger. To add it to a coordinator: operon trigger add \(name)"
+            )
         }
     }
 }
@@ -88,15 +93,19 @@ struct GraphFileArguments: ParsableArguments {
             compiled.failFast = failFast
             return LoadedGraph(description: graph, compiled: compiled, omitted: omitted)
         } catch .unknownOperation(let name, let namedBy) where namedBy == Self.commandLine {
-            throw missing(name)
+            throw missing(name, among: read.graph.operations.lazy.map(\.name))
         } catch {
             throw Failure(read.located(error))
         }
     }
 
     /// What the file does not have, although the command line names it.
-    func missing(_ operation: String) -> Failure {
-        Failure(ExitStatus.noSuchObject, "\(file): there is no operation “\(operation)”")
+    ///
+    /// - Parameter known: The operations that the file has.
+    func missing(_ operation: String, among known: some Sequence<String>) -> Failure {
+        let hint = Suggestion.hint(for: operation, among: known)
+        let message = "\(file): there is no operation “\(operation)”\(hint)"
+        return Failure(ExitStatus.noSuchObject, message)
     }
 
     private static let commandLine = "the command line"

@@ -99,7 +99,7 @@ import Testing
                 name: asks
                 operations:
                   first: { external: true, input: { build: 17 } }
-                  second: { external: true, description: 'Send the report?' }
+                  second: { external: true, description: 'Send the report?', timeout: 2d }
                 """
             )
             let none = try await up.operon("approvals")
@@ -110,6 +110,11 @@ import Testing
             let listed = try await up.operon("approvals")
             #expect(listed.output.contains(#"{"build":17}"#), "\(listed.output)")
             #expect(listed.output.contains("Send the report?"))
+            #expect(listed.output.contains("FAILS AT") && listed.output.contains("never"))
+            let all = try await up.operon("list")
+            #expect(all.output.contains("running, 2 approvals"), "\(all.output)")
+            let status = try await up.operon("status", "asks")
+            #expect(status.output.contains("2; to list them: operon approvals"), "\(status.output)")
             #expect(try await up.operon("approvals", "--output", "quiet").outputLines.count == 2)
             let shown = try await up.operon("show", "asks/first")
             #expect(shown.output.contains(#"input     {"build":17}"#), "\(shown.output)")

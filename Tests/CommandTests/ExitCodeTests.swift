@@ -209,11 +209,13 @@ import Testing
 
     @Test func `a target that is not there is no such object`() async throws {
         try await Workspace.run { workspace in
-            let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
-            let ended = try await workspace.operon(["run", file, "b"])
+            let text = "operations: { compile: { run: touch ran } }"
+            let file = try workspace.write("graph.yaml", text)
+            let ended = try await workspace.operon(["run", file, "compiel"])
 
             #expect(ended.end == .exit(6))
-            #expect(ended.errors.hasSuffix("there is no operation “b”\n"))
+            let message = "there is no operation “compiel”; did you mean “compile”?\n"
+            #expect(ended.errors.hasSuffix(message), "\(ended.errors)")
             #expect(ended.output == "")
             #expect(!FileManager.default.fileExists(atPath: workspace.path("ran")))
         }

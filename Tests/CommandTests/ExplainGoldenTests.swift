@@ -290,6 +290,16 @@ import Testing
                 "rain/o12",
                 server
             )
+            try await server.submit(
+                "calm",
+                """
+                operations:
+                  build: { operation: Play }
+                  alarm: { operation: Play, dependencies: { build: failed } }
+                """
+            )
+            try await server.wait(for: "calm/alarm", .finished)
+            try await golden.explain("nothing failed that it handles", "calm/alarm", server)
         }
     }
 }

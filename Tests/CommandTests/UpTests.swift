@@ -35,6 +35,8 @@ import Testing
                 #expect(list.output == listed, "\(status)")
             }
             #expect(try await up.operon("list").output.contains("cancelled"))
+            let retry = try await up.operon("retry", "hold")
+            #expect(retry.errors.contains("again: operon retry hold --cancelled"), "\(retry)")
         }
     }
 
@@ -118,6 +120,7 @@ import Testing
             try await workspace.waitForFile("runs")
             let ended = try await up.interruptTwice()
             #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("may take 30 s more; a second signal"), "\(ended.errors)")
             #expect(workspace.lines(of: "runs").count == 1)
             let first = try #require(workspace.lines(of: "runs").first.flatMap { pid_t($0) })
             #expect(!workspace.processes().contains(first), "it was ended with its coordinator")

@@ -57,6 +57,8 @@ import Testing
         try await Workspace.run { workspace in
             _ = try workspace.write("g.yaml", "operations: { a: { run: ls } }")
             _ = try workspace.write("bad.yaml", "operations: { a: { ruin: ls } }")
+            let trigger = "{ name: t, graph: g.yaml, on: { cron: '0 3 * * *' } }"
+            _ = try workspace.write("t.yaml", trigger)
             for line in Self.calls {
                 let ended = try await workspace.operon(
                     Self.arguments(line),
@@ -98,6 +100,7 @@ import Testing
         "store backup nosuch.db copy.db", "store vacuum nosuch.db", "store prune nosuch.db",
         "dependency add 1/a", "dependency add 1/a --on b",
         "dependency add 1/a --on 1/b --when ready", "dependency remove 1/a",
+        "submit t.yaml", "trigger add g.yaml",
         "store prune nosuch.db --keep soon", "backup", "backup g.yaml",
         "workers --token-file nosuch",
         "workers --coordinator here", "workers --ca-file nosuch",

@@ -63,6 +63,27 @@ import Testing
         #expect(try read(text, beside: [:]).operations.map(\.name) == ["a"])
     }
 
+    @Test func `a source without elements is a warning with its place`() throws {
+        let text = """
+            parameters: { kind: png }
+            operations:
+              a: { run: x, forEach: { files: ["none/*.${kind}", "*.gif"] } }
+              b: { run: x, forEach: { lines: list.txt } }
+              c: { run: x, matrix: { f: { files: "*.yaml" } } }
+            """
+        try Fixture.withFile("g.yaml", Array(text.utf8)) { path in
+            let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
+            try Data().write(to: directory.appendingPathComponent("list.txt"))
+            let warnings = try GraphFile.read(path: path).warnings
+            #expect(
+                warnings.map { "\($0.line):\($0.column): \($0.message)" } == [
+                    "3:34: “files” “none/*.png”, “*.gif”: no file matches, so this repeats nothing",
+                    "4:34: “lines” “list.txt”: the file has no lines, so this repeats nothing",
+                ]
+            )
+        }
+    }
+
     @Test func `names that differ only in how Unicode writes them are two files`() throws {
         let text = "operations: { a: { run: x, matrix: { f: { files: '*.x' }, zip: true } } }"
         let problems = Result {

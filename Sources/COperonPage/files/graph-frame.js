@@ -2,6 +2,7 @@
 
 import { askCancel, askRetry, askSuspend, graphSubject, resume } from "./actions.js";
 import { Actions, Button } from "./controls.js";
+import { plural } from "./format.js";
 import { live } from "./live.js";
 import { useResource } from "./resource.js";
 import { address, link } from "./routes.js";
@@ -46,6 +47,9 @@ export function GraphFrame({ route, children }) {
         h(Heading, { title }, h(State, { state: graph.status }), h(GraphActions, { graph })),
         h("div", { class: "summary", id: "graph-progress" },
             h(Progress, { counts: graph.counts, label: "Progress of the graph" }),
+            graph.awaitingCompletion
+                ? h("span", { class: "soft" }, "waits for ",
+                    plural(graph.awaitingCompletion, "approval")) : null,
             graph.suspension
                 ? h("span", { class: "soft" }, suspensionText(graph.suspension)) : null,
             graph.cancelReason

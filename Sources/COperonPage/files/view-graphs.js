@@ -1,6 +1,7 @@
 // The list of graphs, the newest first.
 
 import { Choice, Filters, Pager, TextFilter } from "./controls.js";
+import { plural } from "./format.js";
 import { useResource } from "./resource.js";
 import { address, link } from "./routes.js";
 import { Duration, Heading, Missing, Progress, State, table, Time } from "./ui.js";
@@ -18,7 +19,11 @@ const columns = [
     { title: "Graph", isWide: true, cell: ({ id, name }) => (
         h("a", { href: link(["graphs", id]), class: "name" },
             h("span", { class: "soft" }, `${id} `), h("bdi", null, name))) },
-    { title: "Status", cell: ({ status }) => h(State, { state: status }) },
+    { title: "Status", cell: ({ status, awaitingCompletion }) => [
+        h(State, { state: status }),
+        awaitingCompletion
+            ? h("span", { class: "soft" }, ` ${plural(awaitingCompletion, "approval")}`) : null,
+    ] },
     { title: "Done", cell: ({ counts, name }) => (
         h(Progress, { counts, label: `Progress of ${name}` })) },
     { title: "Failed", isNumber: true, cell: ({ counts }) => (

@@ -110,6 +110,7 @@ extension CoordinatorService {
         if counts.unfinished == 0 { view.finishedAt = submission.finishedAt.map { TimeText($0) } }
         if scheduler.isCancelled(graph) { view.cancelReason = scheduler.cancelReason(of: graph) }
         view.suspension = scheduler.suspension(of: .graph(graph)).map { SuspensionView($0) }
+        view.awaitingCompletion = scheduler.awaitedCount(of: graph)
         if counts.unfinished == 0, !view.isOpen {
             view.exitCode =
                 counts.failed > 0

@@ -118,7 +118,8 @@ extension LocalCoordinator {
                 throw ClientError(
                     .conflict,
                     "“\(description.source.kind)” fires trigger “\(name)”: only a trigger on "
-                        + "“event” is fired by a client."
+                        + "“event” is fired by a client. To run its graph now, submit it: operon "
+                        + "submit FILE"
                 )
             }
             return try service.fire(trigger: name, occurrence)

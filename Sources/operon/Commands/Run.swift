@@ -198,7 +198,9 @@ extension Run {
         guard !from.isEmpty else { return }
         let names = Set(graph.description.operations.lazy.map(\.name))
         guard let name = from.first(where: { !names.contains($0) }) else { return }
-        guard graph.omitted.contains(name) else { throw graphFile.missing(name) }
+        guard graph.omitted.contains(name) else {
+            throw graphFile.missing(name, among: names.union(graph.omitted).sorted())
+        }
         throw Failure(
             ExitStatus.usage,
             "The targets do not need “\(name)”: name it as a target, or leave it out of --from."

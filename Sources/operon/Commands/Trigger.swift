@@ -51,7 +51,12 @@ struct TriggerAdd: AsyncParsableCommand {
         do throws(GraphFileError) {
             trigger = try TriggerFile.read(path: file)
         } catch {
-            throw Failure(error)
+            let isGraph = error.problems.contains {
+                $0.code == .unknownKey && $0.thing == "operations"
+            }
+            let name = TerminalText.line(file)
+            let hint = "\(name) is a graph. To submit it: operon submit \(name)"
+            throw Failure(error, hint: isGraph ? hint : nil)
         }
         let body = GraphFileCodec().encode(trigger)
         try await ClientSession.run(coordinator) { session in

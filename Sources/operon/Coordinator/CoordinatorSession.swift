@@ -195,7 +195,7 @@ struct CoordinatorSession {
             for await _ in signals {
                 guard !isStopping else { return await host.stop(.now) }
                 isStopping = true
-                say("stopping; unfinished graphs continue at the next start")
+                Self.sayStopping(within: drain, say)
                 Self.tell([.stopping(within: drain + Self.stopPatience)], manager, say)
                 http.stop()
                 Task { await host.stop(.drain(within: drain)) }
@@ -211,6 +211,13 @@ struct CoordinatorSession {
         } catch let error as StoreError {
             throw Failure(error, hint: "Start it again to continue.")
         }
+    }
+
+    private static func sayStopping(within drain: Duration, _ say: (String) -> Void) {
+        say("stopping; unfinished graphs continue at the next start")
+        guard drain > .zero else { return }
+        let time = TimeFormat.decimalSeconds(drain)
+        say("what runs here may take \(time) s more; a second signal ends it at once")
     }
 
     /// How long operations that were asked to stop and the last messages may take at shutdown.
