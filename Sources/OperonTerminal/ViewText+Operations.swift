@@ -159,7 +159,7 @@ extension ViewText {
             ("kind", shown(operation.kind)),
             ("queue", shown(operation.queue)),
             ("priority", operation.priority.name),
-            ("command", detail.command.map { oneLine($0.arguments) }),
+            ("command", detail.command.map { command($0.arguments) }),
             ("directory", detail.command?.directory.map { shown($0) }),
             ("environment", detail.command.map { shown($0.environment.joined(separator: ", ")) }),
             ("timeout", detail.timeout.map { TimeFormat.short(.seconds($0)) }),
@@ -185,11 +185,21 @@ extension ViewText {
         return lines
     }
 
-    /// The command as a line of a shell; of a script, the beginning.
-    private func oneLine(_ arguments: [String]) -> String {
-        var line = CommandText.line(arguments)
-        if let end = line.firstIndex(of: "\n") { line = line[..<end] + " …" }
-        return shown(line)
+    /// The most lines of a script that are shown.
+    private static let scriptLinesMax = 40
+
+    /// The command as a line of a shell; a script has several.
+    private func command(_ arguments: [String]) -> String {
+        var lines = CommandText.line(arguments)
+            .split(separator: "\n", omittingEmptySubsequences: false)
+        while lines.count > 1, lines.last?.isEmpty == true { lines.removeLast() }
+        let more = lines.count - Self.scriptLinesMax
+        var shown = lines.prefix(Self.scriptLinesMax).map { self.shown(String($0)) }
+        if more > 0 {
+            let count = plural(more, "more line")
+            shown.append(said("… \(count); --output json has them"))
+        }
+        return shown.joined(separator: "\n")
     }
 
     private func retry(_ retry: RetryDetail) -> String {

@@ -139,9 +139,13 @@ package struct ViewText: Hashable, Sendable {
         let known = facts.filter { $0.value?.isEmpty == false }
         let width = known.reduce(0) { max($0, $1.name.utf8.count) }
         let margin = String(repeating: " ", count: indent)
-        return known.map { name, value in
-            let space = String(repeating: " ", count: width - name.utf8.count)
-            return margin + style.tinted(name, .faint) + space + "  " + (value ?? "")
+        return known.flatMap { name, value in
+            let space = String(repeating: " ", count: width - name.utf8.count + 2)
+            let lines = (value ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+            let indent = margin + String(repeating: " ", count: width + 2)
+            return lines.enumerated().map { number, line in
+                (number == 0 ? margin + style.tinted(name, .faint) + space : indent) + line
+            }
         }
     }
 }

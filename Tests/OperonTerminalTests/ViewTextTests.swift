@@ -265,6 +265,27 @@ import Testing
         #expect(lines.allSatisfy { $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) } }, "\(lines)")
     }
 
+    @Test func `a script is shown line by line, up to a screenful`() {
+        var detail = OperationDetail(operation: Self.operation("a"), graphName: "g")
+        func shown(_ script: String) -> [String] {
+            detail.command = CommandDetail(
+                CommandDescription(arguments: CommandDescription.shell(script))
+            )
+            return Self.pipe.operation(detail)
+        }
+        let short = shown("set -e\n\n  make\u{1B} all\n")
+        let first = short.firstIndex { $0.contains("set -e") } ?? 0
+        #expect(short[first] == "  command   set -e", "\(short)")
+        #expect(short[first + 1] == "            ")
+        #expect(short[first + 2].hasPrefix("              make"))
+        #expect(short[first + 2].hasSuffix(" all") && !short[first + 2].contains("\u{1B}"))
+
+        let long = shown((0..<60).map { "echo \($0)" }.joined(separator: "\n"))
+        #expect(long.contains { $0.hasSuffix(" echo 39") })
+        #expect(!long.contains { $0.hasSuffix(" echo 40") })
+        #expect(long.contains { $0.hasSuffix("20 more lines; --output json has them") }, "\(long)")
+    }
+
     @Test func `what was up to date is told wherever its outcome is`() {
         var operation = Self.operation("a")
         operation.state = .finished
