@@ -8,12 +8,18 @@ extension Scheduler {
         for id in graphs.all {
             if let broken = violatedInvariant(of: id) { return broken }
         }
-        if let broken = violatedInvariantOfQueues() ?? violatedInvariantOfLine() { return broken }
-        return violatedInvariantOfAttempts() ?? violatedInvariantOfKeys()
-            ?? violatedInvariantOfParked() ?? violatedInvariantOfWaits()
-            ?? violatedInvariantOfTimers()
-            ?? violatedInvariantOfGone() ?? violatedInvariantOfExternals()
-            ?? violatedInvariantOfNames() ?? violatedInvariantOfDemands()
+        // One by one: the compiler takes long for a chain of many.
+        if let broken = violatedInvariantOfQueues() { return broken }
+        if let broken = violatedInvariantOfLine() { return broken }
+        if let broken = violatedInvariantOfAttempts() { return broken }
+        if let broken = violatedInvariantOfKeys() { return broken }
+        if let broken = violatedInvariantOfParked() { return broken }
+        if let broken = violatedInvariantOfWaits() { return broken }
+        if let broken = violatedInvariantOfTimers() { return broken }
+        if let broken = violatedInvariantOfGone() { return broken }
+        if let broken = violatedInvariantOfExternals() { return broken }
+        if let broken = violatedInvariantOfNames() { return broken }
+        return violatedInvariantOfDemands()
     }
 
     /// Traps if `violatedInvariant` finds a violation.

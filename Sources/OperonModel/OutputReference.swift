@@ -17,8 +17,10 @@ package struct ContentHash: Hashable, Sendable {
     }
 
     package var bytes: [UInt8] {
-        (0..<ContentHash.byteCount).map { place in
-            UInt8(truncatingIfNeeded: words[place / 8] >> UInt64(56 - place % 8 * 8))
+        (0..<ContentHash.byteCount).map { (place: Int) -> UInt8 in
+            let word: UInt64 = words[place / 8]
+            let shift = 56 - place % 8 * 8
+            return UInt8(truncatingIfNeeded: word >> shift)
         }
     }
 }
