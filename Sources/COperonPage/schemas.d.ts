@@ -894,7 +894,8 @@ declare namespace Api {
          * `suspended`, `resumed`, `queueSet`, `queueCancelled`, `priority`, `cancelRequested`,
          * `granted`, `started`, `attemptEnded`, `retry`, `finished`, `reopened`,
          * `dependencyAdded`, `dependencyRemoved`, `workerJoined`, `workerLost`, `workerDraining`,
-         * `keySet`, `rangeFinished`. A later version may send others.
+         * `keySet`, `rangeFinished`, `triggerAdded`, `triggerReplaced`, `triggerRemoved`,
+         * `triggerSuspended`, `triggerResumed`, `triggerFired`. A later version may send others.
          */
         kind: string;
         graph?: number;
@@ -911,6 +912,8 @@ declare namespace Api {
         worker?: string;
         queue?: string;
         key?: string;
+        /** Its name. */
+        trigger?: string;
         /**
          * The name of the token with which it was asked for; missing: nobody asked for it, or
          * without a token.

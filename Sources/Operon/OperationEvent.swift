@@ -122,7 +122,8 @@ extension OperationEvent.Kind {
         case .queueCancelled, .graphCancelled: self = .queueCancelled
         case .graphSubmitted, .graphAdded: self = .added
         case .graphClosed, .graphFinished, .keySet, .workerJoined, .workerLost, .workerDraining,
-            nil:
+            .triggerAdded, .triggerReplaced, .triggerRemoved, .triggerSuspended, .triggerResumed,
+            .triggerFired, nil:
             self = other
         }
     }

@@ -21,6 +21,9 @@ extension TriggerTable {
             return effects.answer = .refused(.ended)
         }
         accept(occurrence, by: id, at: now, into: &effects)
+        if case .accepted = effects.answer, trigger.definition.source.isFromOutside {
+            effects.tell(.triggerFired, of: trigger, at: now)
+        }
     }
 
     /// Decides what becomes of an occurrence.
@@ -99,6 +102,22 @@ extension TriggerTable {
 
     private func answer(_ firing: FiringID, _ effects: inout Effects) {
         effects.answer = .accepted(firing)
+    }
+}
+
+extension TriggerTable.Effects {
+    mutating func tell(
+        _ kind: ClusterEvent.Kind,
+        of trigger: TriggerTable.Trigger,
+        at now: Moment
+    ) {
+        var event = ClusterEvent(kind, at: now.wall)
+        event.trigger = trigger.definition.name
+        if kind == .triggerSuspended, let suspension = trigger.state.suspension {
+            event.by = suspension.by
+            event.reason = suspension.reason
+        }
+        events.append(event)
     }
 }
 

@@ -39,7 +39,10 @@ extension TriggerTable {
         guard let trigger = triggers[id], !trigger.state.isRemoved else { return }
         if let until = trigger.state.suspension?.until, until <= now.wall {
             triggers[id]?.state.suspension = nil
-            if let state = triggers[id]?.state { effects.records.append(.changed(id, state)) }
+            if let trigger = triggers[id] {
+                effects.records.append(.changed(id, trigger.state))
+                effects.tell(.triggerResumed, of: trigger, at: now)
+            }
             settle(id, at: now, into: &effects)
         }
         if triggers[id]?.state.suspension == nil { tick(id, at: now, into: &effects) }

@@ -99,6 +99,8 @@ package struct TriggerTable: Sendable {
         package var cancels: [GraphID] = []
         /// The answer to `occurred`.
         package var answer: Answer?
+        /// The changes that clients are told of. Who asked for one is in it if the table knows.
+        package var events: [ClusterEvent] = []
 
         package init() {}
     }
@@ -279,6 +281,7 @@ package struct TriggerTable: Sendable {
         // A tick at the very time of the addition counts.
         let trigger = Trigger(definition: definition, stored: stored, state: state)
         effects.records.append(.added(stored, state))
+        effects.tell(.triggerAdded, of: trigger, at: now)
         insert(trigger)
         look(at: definition.id, now, into: &effects)
     }
@@ -334,7 +337,10 @@ package struct TriggerTable: Sendable {
         triggers[id]?.refusals = 0
         triggers[id]?.refused = 0
         listen(definition)
-        if let state = triggers[id]?.state { effects.records.append(.replaced(stored, state)) }
+        if let trigger = triggers[id] {
+            effects.records.append(.replaced(stored, trigger.state))
+            effects.tell(.triggerReplaced, of: trigger, at: now)
+        }
         settle(id, at: now, into: &effects)
         look(at: id, now, into: &effects)
     }
@@ -360,6 +366,7 @@ package struct TriggerTable: Sendable {
     private mutating func remove(_ id: TriggerID, at now: Moment, into effects: inout Effects) {
         guard let trigger = triggers[id], !trigger.state.isRemoved else { return }
         names[trigger.definition.name] = nil
+        effects.tell(.triggerRemoved, of: trigger, at: now)
         stopListening(trigger.definition)
         guard trigger.definition.hasLastGraph else { return forget(id, into: &effects) }
         for number in trigger.open where trigger.firings[number]?.status.graph == nil {
@@ -400,11 +407,13 @@ package struct TriggerTable: Sendable {
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard var state = triggers[id]?.state, !state.isRemoved, state.suspension != suspension
+        guard var trigger = triggers[id], !trigger.state.isRemoved,
+            trigger.state.suspension != suspension
         else { return }
-        state.suspension = suspension
-        triggers[id]?.state = state
-        effects.records.append(.changed(id, state))
+        trigger.state.suspension = suspension
+        triggers[id]?.state = trigger.state
+        effects.records.append(.changed(id, trigger.state))
+        effects.tell(suspension == nil ? .triggerResumed : .triggerSuspended, of: trigger, at: now)
         if suspension == nil {
             triggers[id]?.retryAt = nil
             triggers[id]?.tries = 0

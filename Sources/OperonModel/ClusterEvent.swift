@@ -25,6 +25,13 @@ package struct ClusterEvent: Hashable, Sendable {
         case workerDraining = 22
         case keySet = 23
         case rangeFinished = 24
+        case triggerAdded = 25
+        case triggerReplaced = 26
+        case triggerRemoved = 27
+        case triggerSuspended = 28
+        case triggerResumed = 29
+        /// Somebody outside the cluster fired it. A tick, a file or a graph is no such event.
+        case triggerFired = 30
 
         /// The name of the kind in an `EventView`.
         package var name: String { Self.names[Int(rawValue) - 1] }
@@ -59,6 +66,7 @@ package struct ClusterEvent: Hashable, Sendable {
     package var by = ""
     package var reason = ""
     package var key = ""
+    package var trigger = ""
 
     /// An `AttemptEnding` without its associated values.
     package enum Ending: UInt8, Hashable, Sendable, CaseIterable {
@@ -163,6 +171,7 @@ extension ClusterEvent {
             key = name
         case .rateSet(.queue(let name), _, byCommand: true):
             self.init(.queueSet, at: at, queue: name)
+        // Of what is recorded of a trigger, `TriggerTable` says what was a change.
         case .queueDefined, .keyLimit, .rateSet, .rateUsed, .delayed, .deadlinePassed,
             .trigger:
             return nil

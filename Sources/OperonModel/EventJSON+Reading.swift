@@ -26,6 +26,7 @@ extension EventJSON {
         let queue = reader.text("queue")
         let reason = reader.text("reason")
         guard let sequence: UInt64 = reader.number("sequence") else { return nil }
+        let trigger = reader.text("trigger")
         let worker = reader.text("worker")
         guard reader.close(), reader.isAtEnd, (outcomeName == nil) == (outcome == nil) else {
             return nil
@@ -38,7 +39,8 @@ extension EventJSON {
         (view.attempt, view.by, view.count, view.ending) = (attempt, by, count, ending)
         (view.graph, view.graphName, view.isUpToDate) = (graph, graphName, isUpToDate)
         (view.key, view.operation, view.outcome) = (key, operation, outcome)
-        (view.queue, view.reason, view.worker) = (queue, reason, worker)
+        (view.queue, view.reason) = (queue, reason)
+        (view.trigger, view.worker) = (trigger, worker)
         return view
     }
 }

@@ -26,6 +26,7 @@ package enum EventJSON {
         object.text("queue", event.queue)
         object.text("reason", event.reason)
         object.number("sequence", event.sequence)
+        object.text("trigger", event.trigger)
         object.text("worker", event.worker)
         return PrintableJSON.escaped(object.end())
     }

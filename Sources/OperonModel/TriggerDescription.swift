@@ -78,6 +78,14 @@ package enum FiringSource: Hashable, Sendable {
     /// When something occurs that a coordinator or a worker watches.
     case watched(WatchedSource)
 
+    /// Whether somebody outside the cluster fires the trigger.
+    package var isFromOutside: Bool {
+        switch self {
+        case .event, .webhook: true
+        case .every, .cron, .graph, .watched: false
+        }
+    }
+
     /// The name of the source, as in trigger files. Stable.
     package var kind: String {
         switch self {

@@ -534,6 +534,7 @@ package struct EventView: Hashable, Sendable, Codable {
     package var worker: String?
     package var queue: String?
     package var key: String?
+    package var trigger: String?
     /// The name of the client that asked for what the event reports; `nil`: nobody did, or the
     /// client has no name.
     package var by: String?

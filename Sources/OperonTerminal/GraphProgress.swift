@@ -44,7 +44,9 @@ package struct GraphProgress: Sendable {
         case .graphSubmitted, .graphAdded, .graphClosed, .graphFinished, .graphCancelled,
             .suspended, .resumed, .queueSet, .queueCancelled, .priority, .cancelRequested,
             .dependencyAdded,
-            .dependencyRemoved, .workerJoined, .workerLost, .workerDraining, .keySet, nil:
+            .dependencyRemoved, .workerJoined, .workerLost, .workerDraining, .keySet,
+            .triggerAdded, .triggerReplaced, .triggerRemoved, .triggerSuspended, .triggerResumed,
+            .triggerFired, nil:
             return nil
         }
         let isStale = self.phase(of: operation.index)?.isFinished == true && !phase.isFinished

@@ -36,6 +36,7 @@ extension ViewText {
             parts.append("queue " + quoted(queue))
         }
         if let key = event.key { parts.append("key " + quoted(key)) }
+        if let trigger = event.trigger { parts.append("trigger " + quoted(trigger)) }
         if let worker = event.worker {
             parts.append((event.operation == nil ? "" : "on ") + shown(worker))
         }

@@ -26,5 +26,6 @@ struct ClusterEventBytes {
         writer.add(15 << 3 | 2, event.key)
         writer.add(16 << 3, event.isUpToDate)
         writer.add(17 << 3, event.count ?? 0)
+        writer.add(18 << 3 | 2, event.trigger)
     }
 }

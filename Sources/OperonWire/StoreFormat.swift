@@ -418,6 +418,7 @@ extension ProtoClusterEvent {
         key = event.key
         upToDate = event.isUpToDate
         count = event.count ?? 0
+        trigger = event.trigger
     }
 }
 
@@ -451,5 +452,6 @@ extension ClusterEvent {
         key = proto.key
         isUpToDate = proto.upToDate
         count = proto.count > 0 ? proto.count : nil
+        trigger = proto.trigger
     }
 }

@@ -14,6 +14,8 @@ struct TriggerBench {
     var submissions: [TriggerTable.Submission] = []
     var cancels: [GraphID] = []
     var answer: TriggerTable.Answer?
+    /// What clients were told, such as `triggerSuspended fire by ann: lunch`.
+    var told: [String] = []
     var graphs: UInt32 = 0
     var keys: [String: GraphID] = [:]
     private var number: UInt32 = 0
@@ -49,6 +51,11 @@ struct TriggerBench {
         submissions += effects.submissions
         cancels += effects.cancels
         answer = effects.answer
+        told += effects.events.map { event in
+            var line = "\(event.kind.name) \(event.trigger)"
+            if !event.by.isEmpty { line += " by \(event.by)" }
+            return event.reason.isEmpty ? line : "\(line): \(event.reason)"
+        }
     }
 
     mutating func keep(_ record: TriggerRecord) {

@@ -59,6 +59,33 @@ struct TriggerTableTests {
         #expect(bench.submitAll().count == 1)
     }
 
+    @Test func `changes are told once, and a tick is none`() throws {
+        var bench = TriggerBench()
+        let tick = bench.add("tick", .every(60))
+        bench.pass(.seconds(60))
+        let until = bench.moment.wall + .seconds(90)
+        let lunch = Suspension(by: "ann", reason: "lunch", until: until)
+        bench.handle(.suspensionRequested(tick, lunch))
+        bench.handle(.suspensionRequested(tick, lunch))
+        bench.pass(.seconds(120))
+        #expect(bench.submitAll().count == 2)
+
+        let fire = bench.add("fire", .event)
+        bench.occur(fire, "a")
+        bench.occur(fire, "a")
+        let definition = try #require(bench.definitions[fire])
+        bench.handle(.replaced(definition, try #require(bench.stored[fire]).trigger))
+        bench.handle(.removed(fire))
+        bench.handle(.removed(fire))
+        #expect(
+            bench.told == [
+                "triggerAdded tick", "triggerSuspended tick by ann: lunch", "triggerResumed tick",
+                "triggerAdded fire", "triggerFired fire", "triggerReplaced fire",
+                "triggerRemoved fire",
+            ]
+        )
+    }
+
     @Test func `a tick that fired ahead of a clock does not fire again when it is set back`() throws
     {
         var bench = TriggerBench()
@@ -357,6 +384,8 @@ struct TriggerTableTests {
         #expect(summary?.status == .suspended)
         #expect(summary?.suspension?.reason == "3 firings in a row were refused: no such file")
         #expect(bench.table.nextWake() == nil && bench.submissions.isEmpty)
+        let told = "triggerSuspended fire by operon: 3 firings in a row were refused: no such file"
+        #expect(bench.told.last == told)
 
         bench.handle(.suspensionRequested(id, nil))
         #expect(bench.submitAll().count == 1, "what was not tried is not lost")

@@ -108,4 +108,34 @@ import Testing
             ]
         )
     }
+
+    private static func trigger(limit: Int) -> [UInt8] {
+        let graph = #"{\"operations\":{\"a\":{\"external\":true}}}"#
+        let text = """
+            {"name": "night", "on": {"event": {}}, "limit": \(limit),
+            "graph": {"contentType": "application/json", "text": "\(graph)"}}
+            """
+        return Array(text.utf8)
+    }
+
+    @Test func `every change of a trigger says by whom`() async throws {
+        let json = "application/json"
+        let found = try await events { _, ann, bob in
+            _ = try await ann.addTrigger(Self.trigger(limit: 5), contentType: json, replace: false)
+            _ = try await bob.addTrigger(Self.trigger(limit: 9), contentType: json, replace: true)
+            _ = try await ann.suspendTrigger("night", SuspendRequest())
+            _ = try await bob.resumeTrigger("night")
+            _ = try await ann.fireTrigger("night", data: [], idempotencyKey: "1")
+            // The same again changes nothing.
+            _ = try await ann.fireTrigger("night", data: [], idempotencyKey: "1")
+            _ = try await bob.removeTrigger("night")
+        }
+        // The graph that the firing submits is the trigger's.
+        #expect(
+            found.filter { $0.hasPrefix("trigger") } == [
+                "triggerAdded by ann", "triggerReplaced by bob", "triggerSuspended by ann",
+                "triggerResumed by bob", "triggerFired by ann", "triggerRemoved by bob",
+            ]
+        )
+    }
 }

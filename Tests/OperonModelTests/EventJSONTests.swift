@@ -38,6 +38,7 @@ struct EventJSONTests {
         event.worker = text
         event.queue = text
         event.key = text
+        event.trigger = text
         event.by = text
         event.reason = text
         return event
@@ -95,6 +96,7 @@ struct EventJSONTests {
             { $0.graph = nil }, { $0.graphName = nil }, { $0.operation = nil },
             { $0.outcome = nil }, { $0.isUpToDate = nil }, { $0.attempt = nil },
             { $0.ending = nil }, { $0.worker = nil }, { $0.queue = nil }, { $0.key = nil },
+            { $0.trigger = nil },
             { $0.by = nil }, { $0.reason = nil },
         ]
         var events = [full]

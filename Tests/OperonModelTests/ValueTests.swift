@@ -40,6 +40,8 @@ struct ValueTests {
                 "14 attemptEnded", "15 retry", "16 finished", "17 reopened",
                 "18 dependencyAdded", "19 dependencyRemoved", "20 workerJoined", "21 workerLost",
                 "22 workerDraining", "23 keySet", "24 rangeFinished",
+                "25 triggerAdded", "26 triggerReplaced", "27 triggerRemoved",
+                "28 triggerSuspended", "29 triggerResumed", "30 triggerFired",
             ]
         )
     }

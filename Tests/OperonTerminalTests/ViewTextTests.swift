@@ -273,12 +273,12 @@ import Testing
             )
             return Self.pipe.operation(detail)
         }
-        let short = shown("set -e\n\n  make\u{1B} all\n")
+        let short = shown("set -e\n\n  make\u{7} all\n")
         let first = short.firstIndex { $0.contains("set -e") } ?? 0
         #expect(short[first] == "  command   set -e", "\(short)")
         #expect(short[first + 1] == "            ")
         #expect(short[first + 2].hasPrefix("              make"))
-        #expect(short[first + 2].hasSuffix(" all") && !short[first + 2].contains("\u{1B}"))
+        #expect(short[first + 2].hasSuffix(" all") && !short[first + 2].contains("\u{7}"))
 
         let long = shown((0..<60).map { "echo \($0)" }.joined(separator: "\n"))
         #expect(long.contains { $0.hasSuffix(" echo 39") })

@@ -132,6 +132,8 @@ extension CoordinatorService {
                 logger.error("event not kept", metadata: ["reason": "\(error)"])
             }
         }
+        for event in triggering.events { keepEvent(event) }
+        triggering.events = []
         let upToDate = scheduler.upToDate(in: effects.records)
         effects.forEachRecord { record, client in
             guard var event = ClusterEvent(record, by: client, at: now.wall) else { return }

@@ -76,33 +76,35 @@ extension CoordinatorService {
             zone: zone,
             addedAt: stored.addedAt
         )
-        handle(trigger: event(definition))
+        handle(trigger: event(definition), by: stored.addedBy)
     }
 
-    func remove(trigger name: String) throws(ClientError) -> TriggerView {
+    func remove(trigger name: String, by caller: String) throws(ClientError) -> TriggerView {
         try mayChange()
         let view = try view(ofTrigger: name)
         let id = try find(trigger: name)
-        handle(trigger: .removed(id))
+        handle(trigger: .removed(id), by: caller)
         return view
     }
 
     func suspend(
         trigger name: String,
-        _ suspension: Suspension?
+        _ suspension: Suspension?,
+        by caller: String
     ) throws(ClientError) -> TriggerView {
         try mayChange()
-        handle(trigger: .suspensionRequested(try find(trigger: name), suspension))
+        handle(trigger: .suspensionRequested(try find(trigger: name), suspension), by: caller)
         return try view(ofTrigger: name)
     }
 
     func fire(
         trigger name: String,
-        _ occurrence: TriggerTable.Occurrence
+        _ occurrence: TriggerTable.Occurrence,
+        by caller: String
     ) throws(ClientError) -> FiringView {
         try mayChange()
         let id = try find(trigger: name)
-        switch handle(trigger: .occurred(id, occurrence)) {
+        switch handle(trigger: .occurred(id, occurrence), by: caller) {
         case .accepted(let firing): return try view(of: firing)
         case .again(let firing):
             var view = try view(of: firing)

@@ -64,11 +64,17 @@ extension CoordinatorService {
 
     // MARK: - Events and effects
 
+    /// - Parameter caller: The name of the client that asked for it; empty: nobody did, or the
+    ///   client has none.
     @discardableResult
-    func handle(trigger event: TriggerTable.Event) -> TriggerTable.Answer? {
+    func handle(
+        trigger event: TriggerTable.Event,
+        by caller: String = ""
+    ) -> TriggerTable.Answer? {
         let now = Moment(monotonic: time.now(), wall: time.wall())
         var effects = TriggerTable.Effects()
         triggering.table.handle(event, at: now, into: &effects)
+        attach(effects.events, by: caller)
         if keeping != nil, !effects.records.isEmpty {
             var step = Scheduler.Effects()
             step.records = effects.records.map { .trigger($0) }
@@ -85,7 +91,18 @@ extension CoordinatorService {
         var effects = TriggerTable.Effects()
         triggering.table.handle(event, at: now, into: &effects)
         if keeping != nil, violation != .forgetsFirings { triggering.attached += effects.records }
+        attach(effects.events)
         take(effects)
+    }
+
+    /// Stores events together with the records of the next step.
+    private func attach(_ events: [ClusterEvent], by caller: String = "") {
+        guard keeping != nil else { return }
+        triggering.events += events.map { event in
+            var event = event
+            if event.by.isEmpty { event.by = caller }
+            return event
+        }
     }
 
     private func take(_ effects: TriggerTable.Effects) {

@@ -65,7 +65,7 @@ extension LocalCoordinator {
 
     package func removeTrigger(_ name: String) async throws(ClientError) -> TriggerView {
         try await answers.change { service throws(ClientError) in
-            try service.remove(trigger: name)
+            try service.remove(trigger: name, by: caller)
         }
     }
 
@@ -122,7 +122,7 @@ extension LocalCoordinator {
                         + "submit FILE"
                 )
             }
-            return try service.fire(trigger: name, occurrence)
+            return try service.fire(trigger: name, occurrence, by: caller)
         }
     }
 
@@ -137,13 +137,13 @@ extension LocalCoordinator {
             until: request.until?.time
         )
         return try await answers.change { service throws(ClientError) in
-            try service.suspend(trigger: name, suspension)
+            try service.suspend(trigger: name, suspension, by: caller)
         }
     }
 
     package func resumeTrigger(_ name: String) async throws(ClientError) -> TriggerView {
         try await answers.change { service throws(ClientError) in
-            try service.suspend(trigger: name, nil)
+            try service.suspend(trigger: name, nil, by: caller)
         }
     }
 
@@ -206,7 +206,7 @@ extension LocalCoordinator {
         let occurrence = TriggerTable.Occurrence(identity: identity, data: text)
         return try await answers.change { service throws(ClientError) in
             try service.admit(webhook: name, perMinute: source.perMinute)
-            return try service.fire(trigger: name, occurrence)
+            return try service.fire(trigger: name, occurrence, by: caller)
         }
     }
 }

@@ -14,6 +14,8 @@ struct TriggerShell: Sendable {
     var submissions = Deque<TriggerTable.Submission>()
     /// Records that the next step of the scheduler stores.
     var attached: [TriggerRecord] = []
+    /// Likewise.
+    var events: [ClusterEvent] = []
     /// Runs that a newer firing replaces.
     var cancels: [GraphID] = []
     /// Limits of webhooks. Only looked up.

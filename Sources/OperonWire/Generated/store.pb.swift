@@ -568,6 +568,12 @@ nonisolated struct ProtoClusterEvent: @unchecked Sendable {
     set {_uniqueStorage()._count = newValue}
   }
 
+  /// The name of a trigger.
+  var trigger: String {
+    get {_storage._trigger}
+    set {_uniqueStorage()._trigger = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1282,7 +1288,7 @@ nonisolated extension ProtoStoredRetry: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".ClusterEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0\u{1}count\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0\u{1}count\0\u{1}trigger\0")
 
   fileprivate class _StorageClass {
     var _atNanoseconds: UInt64 = 0
@@ -1302,6 +1308,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
     var _key: String = String()
     var _upToDate: Bool = false
     var _count: UInt32 = 0
+    var _trigger: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1329,6 +1336,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       _key = source._key
       _upToDate = source._upToDate
       _count = source._count
+      _trigger = source._trigger
     }
   }
 
@@ -1364,6 +1372,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         case 15: try { try decoder.decodeSingularStringField(value: &_storage._key) }()
         case 16: try { try decoder.decodeSingularBoolField(value: &_storage._upToDate) }()
         case 17: try { try decoder.decodeSingularUInt32Field(value: &_storage._count) }()
+        case 18: try { try decoder.decodeSingularStringField(value: &_storage._trigger) }()
         default: break
         }
       }
@@ -1427,6 +1436,9 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._count != 0 {
         try visitor.visitSingularUInt32Field(value: _storage._count, fieldNumber: 17)
       }
+      if !_storage._trigger.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._trigger, fieldNumber: 18)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1453,6 +1465,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._key != rhs_storage._key {return false}
         if _storage._upToDate != rhs_storage._upToDate {return false}
         if _storage._count != rhs_storage._count {return false}
+        if _storage._trigger != rhs_storage._trigger {return false}
         return true
       }
       if !storagesAreEqual {return false}
