@@ -148,7 +148,12 @@ struct LoadedGraph: Sendable {
 
     /// The decisions on this graph, for people. What is omitted has not been removed.
     func view(of continuation: Continuation) -> ContinuationView {
-        var view = continuation.view(of: description)
+        shown(continuation.view(of: description))
+    }
+
+    /// Without what is omitted.
+    func shown(_ view: ContinuationView) -> ContinuationView {
+        var view = view
         view.removed.removeAll { omitted.contains($0) }
         return view
     }

@@ -181,6 +181,26 @@ import Testing
         }
     }
 
+    @Test func `a dry run says which elements of the stored run will run`() async throws {
+        try await Workspace.run { workspace in
+            let text = Self.graph(#"echo "[1, 2]" > $OPERON_OUTPUT"#)
+                .replacing(#"echo "$item" >> ledger"#, with: #"test "$item" = 1 || test -e go"#)
+            let file = try workspace.write("graph.yaml", text)
+            let run = ["run", "--local", file, "--store", "r.db", "--resume"]
+            #expect(try await workspace.operon(run).end == .exit(1))
+            let plan = try await workspace.operon(run + ["--dry-run"])
+            #expect(
+                plan.outputLines == [
+                    "list: stays", "render.forEach: stays", "render: runs, because it was skipped",
+                    "after: runs, because it was skipped", "render[1]: stays",
+                    "render[2]: runs, because it failed",
+                ]
+            )
+            _ = try workspace.write("go", "")
+            #expect(try await workspace.operon(run).end == .exit(0))
+        }
+    }
+
     @Test func `no elements are a success`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write("graph.yaml", Self.graph("echo [] > $OPERON_OUTPUT"))

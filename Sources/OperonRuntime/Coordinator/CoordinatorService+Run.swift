@@ -405,6 +405,24 @@ extension CoordinatorService.Restored {
         var catalog = catalog
         return catalog.continuation(of: Array(graphs), in: graph, again: again, scheduler)
     }
+
+    /// The same, for people. In a graph that goes on, what its operations have added to it follows.
+    package func forecast(
+        of graph: GraphDescription,
+        failFast: Bool,
+        again: Set<String>,
+        _ scheduler: Scheduler
+    ) throws(ClientError) -> ContinuationView? {
+        let (id, isThere) = try runGraph(graph, failFast: failFast, again: again, scheduler)
+        guard isThere else {
+            return try continuation(of: graph, failFast: failFast, again: again, scheduler)?
+                .view(of: graph)
+        }
+        var whole = graph
+        let operations = catalog[id].operations
+        whole.operations += (graph.operations.count..<operations.count).map { operations[$0] }
+        return Continuation(resuming: id, of: whole, scheduler).view(of: whole)
+    }
 }
 
 extension StoredContents {

@@ -230,7 +230,7 @@ struct DryRun {
     /// Prints what a run that continues the one in a store would do.
     func print(resuming path: String, again: Set<String>) async throws {
         struct Found: Error {
-            let continuation: Continuation?
+            let forecast: ContinuationView?
         }
         let logger = Logger(label: "operon") { _ in SwiftLogNoOpLogHandler() }
         do {
@@ -243,7 +243,7 @@ struct DryRun {
                     throw Failure(ExitStatus.usage, RunSession.foreignStore(path))
                 }
                 throw Found(
-                    continuation: try restored?.continuation(
+                    forecast: try restored?.forecast(
                         of: graph.description,
                         failFast: graph.compiled.failFast,
                         again: again,
@@ -252,12 +252,12 @@ struct DryRun {
                 )
             }
         } catch let found as Found {
-            guard let continuation = found.continuation else { return print() }
+            guard let forecast = found.forecast else { return print() }
             let style = TerminalStyle(
                 environment: Environment.current,
                 isTerminal: FileOutput.standardOutput.isTerminal
             )
-            let text = ContinuationText(graph.view(of: continuation), style)
+            let text = ContinuationText(graph.shown(forecast), style)
             for line in text.plan { printLine(line) }
         }
     }
