@@ -135,7 +135,10 @@ declare namespace Api {
         finishedAt?: string;
         /** Of a finished graph: 0 all succeeded, 1 one failed, 3 cancelled, 7 skipped. */
         exitCode?: number;
-        /** How many external operations wait for somebody to complete them; absent: none. */
+        /**
+         * How many external operations wait for somebody to complete them; missing: none, or an
+         * earlier version does not say.
+         */
         awaitingCompletion?: number;
         /** After an addition: the number of the first operation of it. */
         firstAdded?: number;
@@ -912,7 +915,7 @@ declare namespace Api {
         worker?: string;
         queue?: string;
         key?: string;
-        /** Its name. */
+        /** The name of the trigger. */
         trigger?: string;
         /**
          * The name of the token with which it was asked for; missing: nobody asked for it, or

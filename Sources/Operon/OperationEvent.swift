@@ -1,7 +1,8 @@
 internal import OperonModel
 internal import OperonPorts
 
-/// An event that concerns an operation or its queue.
+/// An event that concerns an operation or its queue; among all events of a cluster, also one of
+/// something else, such as a worker or a trigger.
 public struct OperationEvent: Hashable, Sendable {
     /// The kind of an event. Later versions may add kinds.
     @nonexhaustive
@@ -47,7 +48,8 @@ public struct OperationEvent: Hashable, Sendable {
         /// events seen so far do not belong to what the coordinator has now, for example after its
         /// database was replaced by an older copy. In that case all events seen so far are void.
         case gap(first: UInt64, last: UInt64)
-        /// An event that this version has no name for, with the name that the coordinator gave it.
+        /// An event of something else, or one that this version does not know, with the name that
+        /// the coordinator gave it.
         case other(String)
     }
 

@@ -270,7 +270,7 @@ extension Scheduler {
                 + "nobody's of \(counts[queue])"
         }
         guard awaited == awaitedCounts
-        else { return "a graph counts other operations that are nobody's than it has" }
+        else { return "a graph miscounts its operations that are nobody's" }
         return nil
     }
 }

@@ -20,6 +20,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `waiting`, `skipDemanded` | counted again from the outcomes |
 // | `attempt`, the table of attempts, `KeyState.holders` | `StoredState.inFlight` |
 // | `externals` | `StoredState.inFlight`, of operations whose kind no worker runs |
+// | `awaitedCounts` | counted from `externals` |
 // | `ordinal`, `retries`, `losses` | `StoredOperation` |
 // | `level` | `StoredOperation.priority`, else its policy's, else its queue's |
 // | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |

@@ -21,7 +21,7 @@ extension TriggerTable {
             return effects.answer = .refused(.ended)
         }
         accept(occurrence, by: id, at: now, into: &effects)
-        if case .accepted = effects.answer, trigger.definition.source.isFromOutside {
+        if case .accepted = effects.answer, trigger.definition.source.isFiredByRequests {
             effects.tell(.triggerFired, of: trigger, at: now)
         }
     }

@@ -322,7 +322,8 @@ package struct TriggerTable: Sendable {
         else { return }
         stopListening(trigger.definition)
         adapt(trigger, to: definition, into: &effects)
-        if trigger.state.suspension?.by == Self.own { triggers[id]?.state.suspension = nil }
+        let goesOn = trigger.state.suspension?.by == Self.own
+        if goesOn { triggers[id]?.state.suspension = nil }
         if trigger.definition.schedule != definition.schedule {
             // Ticks of another schedule that are over were not missed.
             triggers[id]?.state.position = now.wall
@@ -340,6 +341,7 @@ package struct TriggerTable: Sendable {
         if let trigger = triggers[id] {
             effects.records.append(.replaced(stored, trigger.state))
             effects.tell(.triggerReplaced, of: trigger, at: now)
+            if goesOn { effects.tell(.triggerResumed, of: trigger, at: now) }
         }
         settle(id, at: now, into: &effects)
         look(at: id, now, into: &effects)

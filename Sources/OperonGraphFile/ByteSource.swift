@@ -40,6 +40,13 @@ struct ByteSource: ~Copyable {
         self.bytesMax = bytesMax
     }
 
+    /// Whether there is a file of this name that can be read from the beginning more than once.
+    static func isFile(_ path: String) -> Bool {
+        var status = stat()
+        guard !path.utf8.contains(0), unsafe stat(path, &status) == 0 else { return false }
+        return status.st_mode & S_IFMT == S_IFREG
+    }
+
     private static func opened(_ path: String, _ bytesMax: Int) throws(Stop) -> Int32 {
         guard !path.utf8.contains(0) else { throw unreadable("its path has a NUL character") }
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)

@@ -31,25 +31,44 @@ struct EventValues {
 
     /// Checks that every reference begins with `event`.
     static func check(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
-        switch node.value {
-        case .null, .bool, .number: return
-        case .sequence(let elements):
-            for element in elements { try check(element, reporting: &fields) }
-        case .mapping(let entries):
-            for entry in entries { try check(entry.value, reporting: &fields) }
-        case .string(let text):
+        for (text, position) in texts(in: node) {
             guard let pieces = GraphParameters.pieces(of: text) else {
-                return try fields.log.report(
+                try fields.log.report(
                     .invalidValue,
-                    at: node.position,
+                    at: position,
                     text,
                     "“${” in \(text.quoted) has no “}”; a literal “${” is written “$${”"
                 )
+                continue
             }
             for case .reference(let name) in pieces {
                 guard let problem = problem(with: name) else { continue }
-                try fields.log.report(.invalidValue, at: node.position, name, problem)
+                try fields.log.report(.invalidValue, at: position, name, problem)
             }
+        }
+    }
+
+    /// Checks that no reference is to a part of the data, if ticks fire the trigger.
+    static func checkTicks(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
+        for (text, position) in texts(in: node) {
+            for case .reference(let name) in GraphParameters.pieces(of: text) ?? []
+            where name.hasPrefix(root + ".data.") {
+                try fields.log.report(
+                    .invalidValue,
+                    at: position,
+                    name,
+                    "“${\(name.shortened)}” is for data, and ticks have none"
+                )
+            }
+        }
+    }
+
+    private static func texts(in node: Node) -> [(text: String, position: Position)] {
+        switch node.value {
+        case .null, .bool, .number: []
+        case .sequence(let elements): elements.flatMap { texts(in: $0) }
+        case .mapping(let entries): entries.flatMap { texts(in: $0.value) }
+        case .string(let text): [(text, node.position)]
         }
     }
 

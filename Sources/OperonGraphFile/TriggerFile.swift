@@ -25,9 +25,11 @@ package enum TriggerFile {
         return try read(bytes, file: path, format: nil, base: base, limits: limits)
     }
 
-    /// Whether a file that is no graph is meant as a trigger: a map with “on”. A file that cannot
-    /// be read a second time is none.
+    /// Whether a file that is no graph is meant as a trigger: a map with “on” and no operations. A
+    /// file that cannot be read a second time is none.
     package static func isMeant(by path: String, limits: Limits = Limits()) -> Bool {
+        // Opening a pipe would wait for somebody who writes to it.
+        guard ByteSource.isFile(path) else { return false }
         do throws(Stop) {
             let source = try ByteSource(path: path, bytesMax: Limits.triggerBytes)
             let bytes = try source.readAll()
@@ -36,7 +38,8 @@ package enum TriggerFile {
                 known == .yaml
                 ? try YAMLReader.value(bytes, limits: limits).0
                 : try JSONReader.value(bytes, limits: limits).0
-            return root.entries?.contains { $0.key == "on" } ?? false
+            let keys = Set((root.entries ?? []).map(\.key))
+            return keys.contains("on") && !keys.contains("operations")
         } catch {
             return false
         }
@@ -126,6 +129,7 @@ struct TriggerReader {
             graph: TriggerGraph(file: "", contentType: "", text: "")
         )
         var found: [String: Position] = [:]
+        var values: Node?
         for entry in entries where entry.key != GraphAssembler.schemaKey {
             found[entry.key] = entry.keyPosition
             switch entry.key {
@@ -133,7 +137,9 @@ struct TriggerReader {
             case "on": source = try self.source(entry)
             case "graph": graph = try self.graph(entry)
             case "onRemove": draft.onRemove = try self.graph(entry)
-            case "set": draft.parameters = try parameters(entry) ?? "{}"
+            case "set":
+                draft.parameters = try parameters(entry) ?? "{}"
+                values = entry.value
             default: try policy(entry, of: &draft)
             }
         }
@@ -151,6 +157,7 @@ struct TriggerReader {
         draft.graph = graph
         draft.watcher = watcher
         try check(draft, found)
+        if let values, source.isTimer { try EventValues.checkTicks(values, reporting: &fields) }
         return fields.log.problems.isEmpty ? draft : nil
     }
 

@@ -78,8 +78,8 @@ package enum FiringSource: Hashable, Sendable {
     /// When something occurs that a coordinator or a worker watches.
     case watched(WatchedSource)
 
-    /// Whether somebody outside the cluster fires the trigger.
-    package var isFromOutside: Bool {
+    /// Whether requests fire the trigger: those of clients, or of a webhook.
+    package var isFiredByRequests: Bool {
         switch self {
         case .event, .webhook: true
         case .every, .cron, .graph, .watched: false

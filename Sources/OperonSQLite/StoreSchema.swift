@@ -11,7 +11,7 @@ enum StoreSchema {
     /// Never change a released step; add another one.
     private static let steps: [String] = [
         first, keys, workers, rates, triggers, journal, noEvents, ranges,
-        cutLogs,
+        cutLogs, triggerEvents,
     ]
     /// The index of the step that makes the journal.
     private static let journalStep = 5
@@ -42,6 +42,10 @@ enum StoreSchema {
         for step in steps { try database.execute(step) }
         return try description(database)
     }
+
+    /// Nothing changes but the number, so that earlier versions refuse the store: they cannot read
+    /// events of triggers.
+    private static let triggerEvents = "-- events of triggers"
 
     /// What each commit has changed, in order, with its events: see `StoreTables`.
     private static let journal = """

@@ -79,12 +79,12 @@ extension ViewText {
     /// `approvals`: what waits for people, the longest first.
     package func approvals(_ operations: [OperationDetail]) -> [String] {
         guard !operations.isEmpty else { return [] }
-        let mayFail = operations.contains { timeout(of: $0) != nil }
+        let haveTimeouts = operations.contains { timeout(of: $0) != nil }
         var columns = [
             TextTable.Column(title: "OPERATION", isFlexible: true),
             TextTable.Column(title: "SINCE", importance: 1),
         ]
-        if mayFail { columns.append(TextTable.Column(title: "FAILS AT", importance: 2)) }
+        if haveTimeouts { columns.append(TextTable.Column(title: "TIMES OUT", importance: 2)) }
         columns.append(TextTable.Column(title: "QUESTION", isFlexible: true))
         var table = TextTable(columns)
         for detail in operations {
@@ -92,8 +92,8 @@ extension ViewText {
                 TextTable.Cell(name(detail.operation)),
                 TextTable.Cell(detail.attempts.last.map { time($0.grantedAt) } ?? ""),
             ]
-            if mayFail {
-                cells.append(TextTable.Cell(timeout(of: detail).map { time($0) } ?? "never"))
+            if haveTimeouts {
+                cells.append(TextTable.Cell(timeout(of: detail).map { time($0) } ?? ""))
             }
             cells.append(TextTable.Cell(shown(detail.summary ?? detail.input ?? "")))
             table.add(cells)
@@ -101,7 +101,7 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// When its attempt fails if nobody completes it; `nil`: never.
+    /// When its attempt has taken as long as it may; `nil`: it may take for ever.
     private func timeout(of detail: OperationDetail) -> TimeText? {
         guard let seconds = detail.timeout, let attempt = detail.attempts.last else { return nil }
         return TimeText(attempt.grantedAt.time + .seconds(seconds))

@@ -144,7 +144,8 @@ package struct ViewText: Hashable, Sendable {
             let lines = (value ?? "").split(separator: "\n", omittingEmptySubsequences: false)
             let indent = margin + String(repeating: " ", count: width + 2)
             return lines.enumerated().map { number, line in
-                (number == 0 ? margin + style.tinted(name, .faint) + space : indent) + line
+                if number == 0 { return margin + style.tinted(name, .faint) + space + line }
+                return line.isEmpty ? "" : indent + line
             }
         }
     }

@@ -53,7 +53,7 @@ struct GraphReadingArguments: ParsableArguments {
             return read
         } catch {
             guard input == nil, TriggerFile.isMeant(by: file) else { throw Failure(error) }
-            let name = TerminalText.line(file)
+            let name = TerminalText.line(CommandText.quoted(file))
             throw Failure(
                 error,
                 hint: "\(name) is a trigger. To add it to a coordinator: operon trigger add \(name)"

@@ -305,6 +305,7 @@ struct TriggerTableTests {
         guard let definition = bench.definitions[id], let row = bench.stored[id] else { return }
         bench.handle(.replaced(definition, row.trigger))
         #expect(bench.table.summary(of: id, at: bench.moment.wall)?.status == .active)
+        #expect(bench.told.suffix(2) == ["triggerReplaced t", "triggerResumed t"])
     }
 
     @Test func `overlap cancelRunning cancels the run and submits when it has ended`() {

@@ -201,6 +201,10 @@ import Testing
             "t.yaml:4:1: “merge” is for data, and ticks have none"
         ),
         (
+            "{ every: 5m }", "set: { day: '${event.date}', all: ['a ${event.data.b}'] }",
+            "t.yaml:4:36: “${event.data.b}” is for data, and ticks have none"
+        ),
+        (
             "event", "overlap: quue",
             "t.yaml:4:10: “overlap” must be allow, skip, queue or cancelRunning, not “quue”; did "
                 + "you mean “queue”?"

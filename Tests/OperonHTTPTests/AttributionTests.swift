@@ -32,7 +32,8 @@ import Testing
                         guard case .event(let view) = event else { continue }
                         if view.queue == "end" { break }
                         guard let by = view.by else { continue }
-                        await found.add("\(view.kind.rawValue) by \(by)")
+                        let trigger = view.trigger.map { " \($0)" } ?? ""
+                        await found.add("\(view.kind.rawValue)\(trigger) by \(by)")
                     }
                 }
             }
@@ -125,6 +126,10 @@ import Testing
             _ = try await bob.addTrigger(Self.trigger(limit: 9), contentType: json, replace: true)
             _ = try await ann.suspendTrigger("night", SuspendRequest())
             _ = try await bob.resumeTrigger("night")
+            // It is over at once, and nobody asked for that.
+            var over = SuspendRequest()
+            over.until = TimeText(WallTime(nanosecondsSince1970: 1))
+            _ = try await bob.suspendTrigger("night", over)
             _ = try await ann.fireTrigger("night", data: [], idempotencyKey: "1")
             // The same again changes nothing.
             _ = try await ann.fireTrigger("night", data: [], idempotencyKey: "1")
@@ -133,8 +138,10 @@ import Testing
         // The graph that the firing submits is the trigger's.
         #expect(
             found.filter { $0.hasPrefix("trigger") } == [
-                "triggerAdded by ann", "triggerReplaced by bob", "triggerSuspended by ann",
-                "triggerResumed by bob", "triggerFired by ann", "triggerRemoved by bob",
+                "triggerAdded night by ann", "triggerReplaced night by bob",
+                "triggerSuspended night by ann", "triggerResumed night by bob",
+                "triggerSuspended night by bob", "triggerFired night by ann",
+                "triggerRemoved night by bob",
             ]
         )
     }

@@ -276,7 +276,7 @@ import Testing
         let short = shown("set -e\n\n  make\u{7} all\n")
         let first = short.firstIndex { $0.contains("set -e") } ?? 0
         #expect(short[first] == "  command   set -e", "\(short)")
-        #expect(short[first + 1] == "            ")
+        #expect(short[first + 1] == "")
         #expect(short[first + 2].hasPrefix("              make"))
         #expect(short[first + 2].hasSuffix(" all") && !short[first + 2].contains("\u{7}"))
 

@@ -24,6 +24,7 @@ import Testing
         all.by = "someone"
         all.reason = "because\n"
         all.key = "database µ"
+        all.trigger = "night ä"
         samples.append(all)
         var zeros = ClusterEvent(.granted, at: WallTime(nanosecondsSince1970: 0))
         zeros.graph = GraphID(rawValue: 0)

@@ -17,7 +17,7 @@ class LiveTests(PageCase):
         self.page.go("#/graphs")
         self.page.wait_title("Graphs")
         graph = self.api.submit("comes and ends", {"hand": {"external": True}})["id"]
-        self.page.wait_row("#graphs", "Graph", f"{graph} comes and ends", Status="running")
+        self.page.wait_row("#graphs", "Graph", f"{graph} comes and ends", Status="running 1 approval")
         self.api.post(f"graphs/{graph}/operations/hand/complete", {"outcome": "failed", "error": {
             "message": "no"}})
         self.page.wait_row("#graphs", "Graph", f"{graph} comes and ends", Status="failed",
@@ -28,6 +28,7 @@ class LiveTests(PageCase):
             "run": "true", "dependencies": ["hand"]}})["id"]
         self.page.go(f"#/graphs/{graph}")
         self.page.wait_text(f"{hook('count-executing')} b", "1")
+        self.page.wait_text(hook("approvals"), "waits for 1 approval")
         self.page.click(hook("tab-picture"))
         self.page.wait_has('#picture .box[data-state="executing"]')
         self.page.wait_has('#picture .box[data-state="pending"]')

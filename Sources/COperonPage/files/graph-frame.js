@@ -48,7 +48,7 @@ export function GraphFrame({ route, children }) {
         h("div", { class: "summary", id: "graph-progress" },
             h(Progress, { counts: graph.counts, label: "Progress of the graph" }),
             graph.awaitingCompletion
-                ? h("span", { class: "soft" }, "waits for ",
+                ? h("span", { class: "soft", "data-test": "approvals" }, "waits for ",
                     plural(graph.awaitingCompletion, "approval")) : null,
             graph.suspension
                 ? h("span", { class: "soft" }, suspensionText(graph.suspension)) : null,

@@ -74,7 +74,7 @@ extension CoordinatorService {
         let now = Moment(monotonic: time.now(), wall: time.wall())
         var effects = TriggerTable.Effects()
         triggering.table.handle(event, at: now, into: &effects)
-        attach(effects.events, by: caller)
+        storeWithNextStep(effects.events, by: caller)
         if keeping != nil, !effects.records.isEmpty {
             var step = Scheduler.Effects()
             step.records = effects.records.map { .trigger($0) }
@@ -91,18 +91,16 @@ extension CoordinatorService {
         var effects = TriggerTable.Effects()
         triggering.table.handle(event, at: now, into: &effects)
         if keeping != nil, violation != .forgetsFirings { triggering.attached += effects.records }
-        attach(effects.events)
+        storeWithNextStep(effects.events)
         take(effects)
     }
 
-    /// Stores events together with the records of the next step.
-    private func attach(_ events: [ClusterEvent], by caller: String = "") {
-        guard keeping != nil else { return }
-        triggering.events += events.map { event in
-            var event = event
-            if event.by.isEmpty { event.by = caller }
-            return event
-        }
+    /// - Parameter caller: Who asked for the first of the events. The others follow from it.
+    private func storeWithNextStep(_ events: [ClusterEvent], by caller: String = "") {
+        guard keeping != nil, var first = events.first else { return }
+        if first.by.isEmpty { first.by = caller }
+        triggering.events.append(first)
+        triggering.events += events.dropFirst()
     }
 
     private func take(_ effects: TriggerTable.Effects) {

@@ -177,7 +177,7 @@ extension ClusterEvent {
     /// The memory that it takes, about.
     var byteCount: Int {
         256 + workerName.utf8.count + queue.utf8.count + by.utf8.count + reason.utf8.count
-            + key.utf8.count + (error?.byteCount ?? 0)
+            + key.utf8.count + trigger.utf8.count + (error?.byteCount ?? 0)
     }
 }
 
@@ -185,7 +185,7 @@ extension ClusterEvent {
 struct EventFilter: Sendable {
     let graph: GraphID?
     /// A bit for each kind; 0: every kind.
-    private let kinds: UInt32
+    private let kinds: UInt64
     /// A bit for each outcome; 0: every one.
     private let outcomes: UInt8
 

@@ -39,7 +39,8 @@ struct Up: AsyncParsableCommand {
             For one machine. Submit to it from another terminal: operon submit FILE.
 
             After SIGTERM or Ctrl-C, running operations have --drain-timeout to finish. Those that \
-            have not finished by then are stopped, and run again at the next start of operon up.
+            have not finished by then, or at a second signal, are stopped, and run again at the \
+            next start of operon up.
             """
     )
 

@@ -117,11 +117,12 @@ struct Retry: AsyncParsableCommand {
             return try await ClientSession.run(coordinator, about: subject) { session in
                 do {
                     let view = try await session.client.retry(graph: graph, request)
-                    let cancelled =
+                    let isInVain =
                         view.affected == 0 && operations.isEmpty && !self.cancelled
-                        ? try await session.client.graph(graph).counts.cancelled : 0
+                    // Without an answer there is no hint.
+                    let counts = isInVain ? try? await session.client.graph(graph).counts : nil
                     try session.console.tell(view) {
-                        $0.retried(view, graph: graph, cancelled: cancelled)
+                        $0.retried(view, graph: graph, cancelled: counts?.cancelled ?? 0)
                     }
                 } catch let error as ClientError where error.refusal != nil {
                     throw await Self.succeeded(operations, of: graph, session) ?? error

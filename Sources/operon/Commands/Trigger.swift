@@ -54,7 +54,7 @@ struct TriggerAdd: AsyncParsableCommand {
             let isGraph = error.problems.contains {
                 $0.code == .unknownKey && $0.thing == "operations"
             }
-            let name = TerminalText.line(file)
+            let name = TerminalText.line(CommandText.quoted(file))
             let hint = "\(name) is a graph. To submit it: operon submit \(name)"
             throw Failure(error, hint: isGraph ? hint : nil)
         }

@@ -217,7 +217,7 @@ struct CoordinatorSession {
         say("stopping; unfinished graphs continue at the next start")
         guard drain > .zero else { return }
         let time = TimeFormat.decimalSeconds(drain)
-        say("what runs here may take \(time) s more; a second signal ends it at once")
+        say("running operations have \(time) s to finish; a second signal stops them at once")
     }
 
     /// How long operations that were asked to stop and the last messages may take at shutdown.
