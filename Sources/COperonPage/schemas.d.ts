@@ -136,8 +136,8 @@ declare namespace Api {
         /** Of a finished graph: 0 all succeeded, 1 one failed, 3 cancelled, 7 skipped. */
         exitCode?: number;
         /**
-         * How many external operations wait for somebody to complete them; missing: none, or an
-         * earlier version does not say.
+         * How many external operations wait for somebody to complete them; missing: none, or the
+         * coordinator is of an earlier version.
          */
         awaitingCompletion?: number;
         /** After an addition: the number of the first operation of it. */
@@ -809,12 +809,25 @@ declare namespace Api {
          */
         enforces?: boolean;
         /**
+         * Since when it is alive; missing: it is not, or the coordinator is of an earlier version.
+         */
+        since?: string;
+        /** What it runs, the longest first; missing: nothing. */
+        running?: WorkerOperation[];
+        /**
          * Its key, by which operon trust revoke refuses it; missing: its messages are not sealed,
          * or it is gone.
          */
         key?: string;
         /** The id of the token with which it joined, which can be revoked as well. */
         token?: string;
+    }
+
+    /** An operation that a worker runs. */
+    interface WorkerOperation {
+        operation: OperationName;
+        /** When its attempt started. */
+        startedAt: string;
     }
 
     /** An amount that a worker offers: processors, bytes of memory, or units of anything else. */

@@ -233,9 +233,20 @@ extension Scheduler {
                 runsAnyKind: worker.runsAnyKind,
                 offer: worker.offer,
                 left: resourcesLeft(of: index),
-                silence: now - worker.heardAt
+                silence: now - worker.heardAt,
+                aliveSince: worker.isAlive ? worker.aliveSince : nil,
+                running: running(on: index)
             )
         }
+    }
+
+    /// What a worker runs, the longest first, up to `WorkerStatus.runningMax`.
+    private func running(on worker: Int) -> [WorkerStatus.Running] {
+        var running = attempts.owned(by: worker).compactMap { _, attempt in
+            attempt.startedAt.map { WorkerStatus.Running(operation: attempt.operation, since: $0) }
+        }
+        running.sort { ($0.since, $0.operation) < ($1.since, $1.operation) }
+        return Array(running.prefix(WorkerStatus.runningMax))
     }
 
     /// Whether a graph names the key, or a command has set its limit.
@@ -376,6 +387,18 @@ extension Scheduler {
         /// What its attempts have left of its resources.
         package let left: ResourceAmounts
         package let silence: Duration
+        /// `nil`: it is not alive.
+        package let aliveSince: Timestamp?
+        /// The longest first, up to `runningMax`.
+        package let running: [Running]
+
+        /// The most operations that `running` has.
+        package static let runningMax = 10
+
+        package struct Running: Hashable, Sendable {
+            package let operation: OperationID
+            package let since: Timestamp
+        }
     }
 }
 

@@ -179,7 +179,10 @@ extension Scheduler {
         guard let index = place(of: hello, from: sender, at: now, into: &effects) else { return }
         let wasAlive = workers[index].isAlive
         workers[index].isAlive = true
-        if !wasAlive { introduce(index, hello) }
+        if !wasAlive {
+            workers[index].aliveSince = now.monotonic
+            introduce(index, hello)
+        }
         workers[index].room.slots = min(Int(hello.slots), configuration.limits.slots)
         learn(isDraining: hello.isDraining, of: index, into: &effects)
         workers[index].workerID = hello.worker

@@ -286,6 +286,8 @@ struct WorkerState: Sendable {
     var isLeaseArmed = false
     /// When its last message was handled.
     var heardAt: Timestamp
+    /// When it was welcomed, and was not alive before; `nil`: never by this coordinator.
+    var aliveSince: Timestamp?
     /// The broker returned a message to its connection, and it has not been heard since.
     var isReturned = false
     /// The event window that its last welcome named.

@@ -48,16 +48,18 @@ struct EventValues {
         }
     }
 
-    /// Checks that no reference is to a part of the data, if ticks fire the trigger.
-    static func checkTicks(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
+    /// Checks that nothing needs data, which are `null` if ticks fire the trigger: no part of them,
+    /// and no text around them.
+    static func checkData(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
         for (text, position) in texts(in: node) {
-            for case .reference(let name) in GraphParameters.pieces(of: text) ?? []
-            where name.hasPrefix(root + ".data.") {
+            let pieces = GraphParameters.pieces(of: text) ?? []
+            for case .reference(let name) in pieces
+            where name.hasPrefix(root + ".data.") || name == root + ".data" && pieces.count > 1 {
                 try fields.log.report(
                     .invalidValue,
                     at: position,
                     name,
-                    "“${\(name.shortened)}” is for data, and ticks have none"
+                    "“${\(name.shortened)}” needs data, and ticks have none"
                 )
             }
         }

@@ -157,7 +157,10 @@ struct TriggerReader {
         draft.graph = graph
         draft.watcher = watcher
         try check(draft, found)
-        if let values, source.isTimer { try EventValues.checkTicks(values, reporting: &fields) }
+        // A store may have a trigger from before this check. Its firings are refused, as they were.
+        if let values, source.isTimer, base != nil {
+            try EventValues.checkData(values, reporting: &fields)
+        }
         return fields.log.problems.isEmpty ? draft : nil
     }
 

@@ -30,7 +30,7 @@ package struct ClusterEvent: Hashable, Sendable {
         case triggerRemoved = 27
         case triggerSuspended = 28
         case triggerResumed = 29
-        /// A client or a webhook fired it. Of other firings there is no event.
+        /// A client or a webhook fired it. Other firings have no event.
         case triggerFired = 30
 
         /// The name of the kind in an `EventView`.

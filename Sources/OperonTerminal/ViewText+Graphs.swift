@@ -119,10 +119,11 @@ extension ViewText {
             if operation.attempts > 1 { line += " (attempt \(operation.attempts))" }
             return line
         }
-        if count > failed.count {
-            lines.append(said("… and \(count - failed.count) more failed"))
-        }
         if let first = failed.first {
+            if count > failed.count {
+                let command = "operon operations \(first.graph) --outcome failed"
+                lines.append(said("… and \(count - failed.count) more failed: \(command)"))
+            }
             lines.append("To see its log: operon logs \(argument("\(first.graph)/\(first.name)"))")
             lines.append("To retry the failed operations: operon retry \(first.graph) --failed")
         }

@@ -101,7 +101,7 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// When its attempt has taken as long as it may; `nil`: it may take for ever.
+    /// When its attempt times out; `nil`: it has no timeout.
     private func timeout(of detail: OperationDetail) -> TimeText? {
         guard let seconds = detail.timeout, let attempt = detail.attempts.last else { return nil }
         return TimeText(attempt.grantedAt.time + .seconds(seconds))

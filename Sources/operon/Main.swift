@@ -14,7 +14,8 @@ struct Operon: AsyncParsableCommand {
             timed out; 5 the broker or the coordinator cannot be reached; 6 there is no such \
             graph, operation, queue, key, trigger or worker; 7 none failed or was cancelled, but \
             one was skipped because a dependency did not succeed; 8 another coordinator holds the \
-            prefix or the store; 130, 143 ended by SIGINT, SIGTERM.
+            prefix or the store; 74 what it printed could not be written; 130, 143 ended by \
+            SIGINT, SIGTERM.
             """,
         version: Version.full,
         groupedSubcommands: [

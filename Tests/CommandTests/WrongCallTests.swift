@@ -59,6 +59,8 @@ import Testing
             _ = try workspace.write("bad.yaml", "operations: { a: { ruin: ls } }")
             let trigger = "{ name: t, graph: g.yaml, on: { cron: '0 3 * * *' } }"
             _ = try workspace.write("t.yaml", trigger)
+            // A key that no graph has makes it no trigger.
+            _ = try workspace.write("on.yaml", "{ on: x, operations: { a: { run: ls } } }")
             for line in Self.calls {
                 let ended = try await workspace.operon(
                     Self.arguments(line),
@@ -100,7 +102,7 @@ import Testing
         "store backup nosuch.db copy.db", "store vacuum nosuch.db", "store prune nosuch.db",
         "dependency add 1/a", "dependency add 1/a --on b",
         "dependency add 1/a --on 1/b --when ready", "dependency remove 1/a",
-        "submit t.yaml", "trigger add g.yaml",
+        "submit t.yaml", "submit on.yaml", "trigger add g.yaml",
         "store prune nosuch.db --keep soon", "backup", "backup g.yaml",
         "workers --token-file nosuch",
         "workers --coordinator here", "workers --ca-file nosuch",

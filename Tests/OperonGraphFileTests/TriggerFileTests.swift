@@ -201,10 +201,6 @@ import Testing
             "t.yaml:4:1: “merge” is for data, and ticks have none"
         ),
         (
-            "{ every: 5m }", "set: { day: '${event.date}', all: ['a ${event.data.b}'] }",
-            "t.yaml:4:36: “${event.data.b}” is for data, and ticks have none"
-        ),
-        (
             "event", "overlap: quue",
             "t.yaml:4:10: “overlap” must be allow, skip, queue or cancelRunning, not “quue”; did "
                 + "you mean “queue”?"
@@ -228,6 +224,29 @@ import Testing
             Issue.record("\(more) was read")
         } catch {
             #expect("\(error)" == says)
+        }
+    }
+
+    @Test(arguments: [
+        (
+            "set: { day: '${event.date}', all: ['a ${event.data.b}'] }",
+            "4:36: “${event.data.b}” needs data, and ticks have none"
+        ),
+        (
+            "set: { all: '${event.data}', day: 'a ${event.data}' }",
+            "4:35: “${event.data}” needs data, and ticks have none"
+        ),
+    ])
+    func `a file of a trigger on ticks that needs data is refused, and a stored one is read`(
+        more: String,
+        says: String
+    ) throws {
+        let text = Self.file("{ every: 5m }", more + "\n")
+        #expect(try Self.read(text).source.isTimer)
+        try Fixture.withFile("t.yaml", Array(text.utf8)) { path in
+            let error = #expect(throws: GraphFileError.self) { try TriggerFile.read(path: path) }
+            let problems = error?.problems.map { "\($0.line):\($0.column): \($0.message)" }
+            #expect(problems == [says])
         }
     }
 

@@ -215,7 +215,10 @@ import Testing
                 }
                 #expect(unknown?.code == .notFound)
                 #expect(try await client.queues() == served.coordinator.queues())
-                #expect(try await client.workers() == served.coordinator.workers())
+                let workers = try await client.workers()
+                #expect(try await workers == served.coordinator.workers())
+                #expect(workers.first?.running?.map(\.operation.name) == ["a"])
+                #expect(workers.first?.since != nil)
                 #expect(try await client.drain(worker: "süd/1").status == "draining")
                 #expect(try await client.status() == served.coordinator.status())
             }

@@ -190,6 +190,10 @@ class ViewTests(PageCase):
                                Slots=f"of {worker['slots']} busy", Labels="os=linux")
         self.page.wait_row("#workers", "Worker", "worker-a", Labels="region=eu",
                            **{"Free resources": "licences 2 of 3"})
+        runner = next(worker for worker in self.api.get("workers")["workers"] if any(
+            one["operation"]["name"] == "slow" for one in worker.get("running", [])))
+        row = self.page.wait_row("#workers", "Worker", runner["name"], Runs=f"{self.graph}/slow")
+        self.assertRegex(row["Since"], r"\d")
 
     def test_triggers(self):
         self.show("triggers")

@@ -5,7 +5,7 @@ import { Actions, Button } from "./controls.js";
 import { amount, plural, short } from "./format.js";
 import { useResource } from "./resource.js";
 import { address, link } from "./routes.js";
-import { Heading, Missing, table } from "./ui.js";
+import { Duration, Heading, Missing, OperationLink, table, Time } from "./ui.js";
 import { h } from "./preact.js";
 
 /** Workers that are drawn at most. */
@@ -21,6 +21,11 @@ const columns = [
     { title: "Status", cell: ({ status }) => h("span", {
         class: `state ${signs[status] ?? "other"}`, "data-state": status }, status) },
     { title: "Slots", cell: (worker) => h(Slots, { worker }) },
+    { title: "Runs", isWide: true, cell: ({ running = [] }) => running.map((one) => (
+        h("div", { key: `${one.operation.graph}/${one.operation.index}` },
+            h(OperationLink, { operation: one.operation, isWhole: true }), " ",
+            h(Duration, { from: one.startedAt })))) },
+    { title: "Since", cell: ({ since }) => (since ? h(Time, { at: since }) : null) },
     { title: "Free resources", cell: ({ resources = [], enforces }) => [
         resources.map(({ name, free, offered }) => h("div", { key: name },
             `${name} ${amount(free, name)} of ${amount(offered, name)}`)),

@@ -406,7 +406,8 @@ extension CoordinatorService.Restored {
         return catalog.continuation(of: Array(graphs), in: graph, again: again, scheduler)
     }
 
-    /// The same, for people. In a graph that goes on, what its operations have added to it follows.
+    /// The decisions of `continuation`, as people see them. If the stored graph continues, they
+    /// include the operations that were added while it ran.
     package func forecast(
         of graph: GraphDescription,
         failFast: Bool,
@@ -419,8 +420,7 @@ extension CoordinatorService.Restored {
                 .view(of: graph)
         }
         var whole = graph
-        let operations = catalog[id].operations
-        whole.operations += (graph.operations.count..<operations.count).map { operations[$0] }
+        whole.operations += operations(of: id, from: graph.operations.count)
         return Continuation(resuming: id, of: whole, scheduler).view(of: whole)
     }
 }

@@ -62,7 +62,9 @@ extension CoordinatorService {
             return listed("awaits", "It has started, and waits for ", operations, more, free)
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion(let attempt):
-            let text = "It is external: attempt \(attempt) waits for somebody to complete it."
+            let text =
+                "It is external: attempt \(attempt) waits for somebody to complete it. To list "
+                + "what waits: operon approvals"
             return ReasonView(code: "awaitsCompletion", text: text)
         case .disconnected:
             let text = "The coordinator has no connection to its broker."

@@ -14,7 +14,7 @@ struct TriggerShell: Sendable {
     var submissions = Deque<TriggerTable.Submission>()
     /// Records that the next step of the scheduler stores.
     var attached: [TriggerRecord] = []
-    /// What is told of triggers, and stored with the scheduler's next step.
+    /// Events of triggers that the next step of the scheduler stores.
     var events: [ClusterEvent] = []
     /// Runs that a newer firing replaces.
     var cancels: [GraphID] = []

@@ -190,7 +190,7 @@ struct Watching: Sendable {
 
 extension ClientSession {
     /// How many failed operations are listed at the end.
-    private static let failuresMax = 5
+    private static let failuresMax = 20
 
     /// The first operations of a graph that failed.
     func failures(of graph: GraphView) async throws -> [OperationView] {
