@@ -73,3 +73,21 @@ extension OperationQueue {
     @available(*, unavailable, message: "a queue has no thread of its own: use the main actor")
     public static var main: OperationQueue { fatalError("unavailable") }
 }
+
+// An output that cannot be sent. Without these, the compiler compares it with `Void`.
+extension OperationQueue {
+    @available(*, unavailable, message: "the output of an operation must be Codable, or Void")
+    @discardableResult
+    public func addOperation<Op: Operation>(
+        _ operation: Op,
+        priority: QueuePriority? = nil,
+        after dependencies: [AnyOperationHandle] = [],
+        options: OperationOptions? = nil
+    ) async throws -> OperationHandle<Op> { fatalError("unavailable") }
+
+    @available(*, unavailable, message: "the outputs of operations must be Codable, or Void")
+    @discardableResult
+    public func addOperations<Op: Operation>(
+        _ operations: [Op]
+    ) async throws -> [OperationHandle<Op>] { fatalError("unavailable") }
+}

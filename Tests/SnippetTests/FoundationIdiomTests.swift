@@ -14,7 +14,16 @@ import Testing
             "try await operations gives summaries"
         ),
         ("_ = OperationQueue.main", "use the main actor"),
+        ("queue.addOperation(Opaque())", "the output of an operation must be Codable, or Void"),
+        ("queue.addOperations([Opaque()])", "the outputs of operations must be Codable, or Void"),
     ]
+
+    private static let opaque = """
+        struct Box {}
+        struct Opaque: Operation {
+            func main(_ context: OperationContext) async throws -> Box { Box() }
+        }
+        """
 
     /// What works is found before what only teaches.
     private static let working = """
@@ -28,6 +37,18 @@ import Testing
             _ = try await queue.isSuspended
             _ = try await handle.queuePriority
             try await queue.addOperation(handle)
+            _ = try await queue.addOperation(Length(), after: [handle]).value + 1
+            try await queue.addOperation(Silence())
+            _ = try await queue.addOperations([Length()]).count
+            try await queue.addOperations([Silence()])
+            try await queue.addOperations([handle])
+        }
+
+        struct Length: Operation {
+            func main(_ context: OperationContext) async throws -> Int { 1 }
+        }
+        struct Silence: Operation {
+            func main(_ context: OperationContext) async throws {}
         }
         """
 
@@ -85,7 +106,7 @@ import Testing
             }
             """
         }
-        let text = (["import Operon"] + functions).joined(separator: "\n")
+        let text = (["import Operon", Self.opaque] + functions).joined(separator: "\n")
         let (code, said) = try Self.compile(text)
         #expect(code != 0)
         for (code, says) in Self.idioms {
