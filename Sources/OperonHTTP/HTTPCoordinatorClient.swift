@@ -260,10 +260,26 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         } catch {
             throw ClientError(
                 .internal,
-                "This program cannot read the answer of \(configuration.url): use a coordinator "
-                    + "and a client of the same version. (\(error))"
+                "This program cannot read the answer of \(configuration.url)"
+                    + "\(Self.place(of: error)): use a coordinator and a client of the same "
+                    + "version."
             )
         }
+    }
+
+    /// The field of an answer that could not be read, such as ` (graphs.0.counts)`; empty: none is
+    /// known. What a library says of it is nothing for users.
+    private static func place(of error: any Error) -> String {
+        var path: [any CodingKey] = []
+        switch error as? DecodingError {
+        case .typeMismatch(_, let context), .valueNotFound(_, let context),
+            .dataCorrupted(let context):
+            path = context.codingPath
+        case .keyNotFound(let key, let context): path = context.codingPath + [key]
+        default: break
+        }
+        let names = path.map { $0.intValue.map(String.init) ?? $0.stringValue }
+        return names.isEmpty ? "" : " (\(names.joined(separator: ".")))"
     }
 
     /// The response, if it is not an error.
