@@ -235,14 +235,15 @@ extension Scheduler {
                 left: resourcesLeft(of: index),
                 silence: now - worker.heardAt,
                 aliveSince: worker.isAlive ? worker.aliveSince : nil,
-                running: running(on: index)
+                place: index
             )
         }
     }
 
-    /// What a worker runs, the longest first, up to `WorkerStatus.runningMax`.
-    private func running(on worker: Int) -> [WorkerStatus.Running] {
-        var running = attempts.owned(by: worker).compactMap { _, attempt in
+    /// What a worker runs, the longest first, up to `WorkerStatus.runningMax`. O(n log n) of the
+    /// attempts that it has.
+    package func running(on worker: WorkerStatus) -> [WorkerStatus.Running] {
+        var running = attempts.owned(by: worker.place).compactMap { _, attempt in
             attempt.startedAt.map { WorkerStatus.Running(operation: attempt.operation, since: $0) }
         }
         running.sort { ($0.since, $0.operation) < ($1.since, $1.operation) }
@@ -389,10 +390,9 @@ extension Scheduler {
         package let silence: Duration
         /// `nil`: it is not alive.
         package let aliveSince: Timestamp?
-        /// The longest first, up to `runningMax`.
-        package let running: [Running]
+        fileprivate let place: Int
 
-        /// The most operations that `running` has.
+        /// The most operations that are listed of one worker: a line of the page for each.
         package static let runningMax = 10
 
         package struct Running: Hashable, Sendable {

@@ -70,7 +70,7 @@ package struct Scheduler: Sendable {
     var dispatchedBytes = 0
     /// Attempts of external operations. No worker holds them. Never iterated.
     var externals: [OperationID: ExternalAttempt] = [:]
-    /// How many of `externals` each graph has. A graph without any has no entry. Only looked up.
+    /// How many of `externals` each graph has. A graph without any has no entry. Never iterated.
     var awaitedCounts: [GraphID: Int] = [:]
     var generator: SeededGenerator
     let readAhead: ReadAhead

@@ -28,8 +28,9 @@ extension CoordinatorService {
             view.key = peer?.keyText
             view.token = peer?.grant.idText
             view.since = worker.aliveSince.map { TimeText((wall + ($0 - now)).wholeSecond) }
-            if !worker.running.isEmpty {
-                view.running = worker.running.map { running in
+            let running = scheduler.running(on: worker)
+            if !running.isEmpty {
+                view.running = running.map { running in
                     WorkerOperationView(
                         name(of: running.operation),
                         startedAt: TimeText((wall + (running.since - now)).wholeSecond)
