@@ -352,6 +352,8 @@ declare namespace Api {
     interface SessionCode {
         code: string;
         expiresInSeconds: number;
+        /** The address of the page, if it is another than this one. */
+        page?: string;
     }
 
     /** What is known of a token. */

@@ -44,10 +44,23 @@ package enum ProcessFacts {
             try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
         }
         let inodes = Set(sockets.compactMap { $0.wholeMatch(of: /socket:\[(\d+)\]/)?.1 })
-        // The kernel hands out its table page by page, and leaves out sockets if others end between
-        // two pages. It invents none.
-        let readings = try (0..<3).map { _ in try listening(process, inodes) }
-        return Set(readings.joined()).sorted()
+        return try listening(process, inodes).sorted()
+    }
+
+    /// The whole text of a file of the kernel. Foundation loses the beginning of those that are long
+    /// and have no size.
+    private static func kernelText(_ path: String) throws -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw CommandFailure("\(path) cannot be read") }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = read(file, &piece, piece.count)
+            guard count >= 0 else { throw CommandFailure("\(path) cannot be read") }
+            if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece[..<count]
+        }
     }
 
     private static func listening(
@@ -56,7 +69,7 @@ package enum ProcessFacts {
     ) throws -> [String] {
         try ["tcp", "tcp6"].flatMap { family in
             let path = "/proc/\(process)/net/\(family)"
-            return try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+            return try kernelText(path).split(separator: "\n")
                 .compactMap { line -> String? in
                     let words = line.split(separator: " ")
                     let listening = "0A"

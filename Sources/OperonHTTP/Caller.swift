@@ -22,9 +22,10 @@ package struct Caller: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// The name in the audit. No token has a name with a space.
+    /// The name in the audit. No token of a file has a name with a space, and the own token has
+    /// none.
     var auditName: String {
         if !name.isEmpty { return name }
-        return role == .administer ? "own user" : "any user"
+        return role == .administer || digest != nil ? "own user" : "any user"
     }
 }

@@ -30,13 +30,15 @@ extension HTTPServer {
             )
         },
         Route("POST", "/v1/session/codes", .view) { call in
-            guard call.needsToken else {
+            let page = call.server.page
+            guard call.needsToken || page != nil else {
                 throw ClientError(.conflict, "This coordinator needs no login.")
             }
             return .json(
                 SessionCodeView(
                     code: call.server.sessions.drawCode(for: call.caller),
-                    expiresInSeconds: Sessions.codeLifetime.seconds
+                    expiresInSeconds: Sessions.codeLifetime.seconds,
+                    page: page?.clientText(isSecure: false)
                 ),
                 created: true
             )
@@ -75,7 +77,7 @@ package struct SessionView: Hashable, Sendable, Codable {
 
     init(_ caller: Caller, needsToken: Bool) {
         self.needsToken = needsToken
-        if needsToken { name = caller.name }
+        if needsToken { name = caller.auditName }
         scope = caller.role < .operate ? "read" : "operate"
         role = caller.role
     }

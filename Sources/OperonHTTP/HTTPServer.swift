@@ -29,7 +29,7 @@ package final class HTTPServer: Sendable {
 
     /// Everything that is needed to answer requests.
     struct Context: Sendable {
-        let configuration: HTTPServerConfiguration
+        fileprivate(set) var configuration: HTTPServerConfiguration
         let codec: any GraphCodec
         let health: HTTPHealth
         let wall: @Sendable () -> WallTime
@@ -40,6 +40,10 @@ package final class HTTPServer: Sendable {
         let plans = GraphPlans()
         let bodies: BodyBudget
         let connections: Connections
+        fileprivate let pageAddress = NIOLockedValueBox<ListenAddress?>(nil)
+
+        /// Where the page beside a socket is; `nil`: there is none.
+        var page: ListenAddress? { pageAddress.withLockedValue { $0 } }
     }
 
     /// - Parameters:
@@ -68,17 +72,64 @@ package final class HTTPServer: Sendable {
         self.logger = logger
     }
 
+    /// The page beside the socket of a server. Both have the same sessions and the same limits, and
+    /// stop together.
+    private init(pageOf server: HTTPServer) {
+        var context = server.context
+        context.configuration = context.configuration.ofPage
+        self.context = context
+        logger = server.logger
+    }
+
+    /// Where the page beside the socket is; `nil`: there is none.
+    package var page: ListenAddress? { context.page }
+
     /// Serves until `stop`, or until the task is cancelled.
-    /// - Parameter onListening: called once with the address on which the server listens.
+    /// - Parameter onListening: called once with the address on which the server listens. A page
+    ///   beside it has its address by then.
     package func run(
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) async throws(HTTPServerError) {
+        guard context.configuration.hasPage else { return try await serve(onListening) }
+        let (listening, continuation) = AsyncStream<Never>.makeStream()
+        async let page: Void = servePage(whenReady: { continuation.finish() })
+        for await _ in listening {}
+        let problem: HTTPServerError?
+        do throws(HTTPServerError) {
+            try await serve(onListening)
+            problem = nil
+        } catch {
+            problem = error
+        }
+        stop()
+        await page
+        if let problem { throw problem }
+    }
+
+    /// Serves the page beside the socket. Without it, the commands still work.
+    private func servePage(whenReady: @escaping @Sendable () -> Void) async {
+        do throws(HTTPServerError) {
+            try await HTTPServer(pageOf: self).serve { address in
+                self.context.pageAddress.withLockedValue { $0 = address }
+                whenReady()
+            }
+        } catch {
+            let reason = Logger.MetadataValue.string(error.message)
+            logger.warning("there is no page for browsers", metadata: ["reason": reason])
+        }
+        context.pageAddress.withLockedValue { $0 = nil }
+        whenReady()
+    }
+
+    private func serve(
+        _ onListening: @escaping @Sendable (ListenAddress) async -> Void
+    ) async throws(HTTPServerError) {
         guard let files = context.configuration.tls else {
-            return try await run(connection, onListening)
+            return try await serve(connection, onListening)
         }
         let made = try Certificates(files)
         certificates.withLockedValue { $0 = made }
-        try await run(SecuredChannel(base: connection, certificates: made), onListening)
+        try await serve(SecuredChannel(base: connection, certificates: made), onListening)
     }
 
     /// Reads the requests of one connection, and answers them.
@@ -119,7 +170,7 @@ package final class HTTPServer: Sendable {
         )
     }
 
-    private func run<Child: ServerChildChannel>(
+    private func serve<Child: ServerChildChannel>(
         _ child: Child,
         _ onListening: @escaping @Sendable (ListenAddress) async -> Void
     ) async throws(HTTPServerError) {

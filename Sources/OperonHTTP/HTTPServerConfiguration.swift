@@ -9,8 +9,10 @@ package struct HTTPServerConfiguration: Sendable {
     /// If there are no tokens, nobody needs one: on a socket its user may do everything, on an
     /// address of this machine every user of it may do what `operate` allows.
     package let tokens: AccessTokens
-    /// Whether a caller has to show a token.
-    var needsToken: Bool { !tokens.isEmpty }
+    /// Whether a caller has to show a token, or the cookie of a session.
+    private(set) var needsToken: Bool
+    /// Whether a socket has the page beside it, on a free port of this machine.
+    package var hasPage = false
     /// The role of a caller where no token is needed: of the own user on a socket, of any user of
     /// this machine on an address of it.
     var roleWithoutToken: AccessRole { listen.tcp == nil ? .administer : .operate }
@@ -29,6 +31,7 @@ package struct HTTPServerConfiguration: Sendable {
     package init(socket path: String, tokens: AccessTokens = AccessTokens()) {
         listen = .socket(path)
         self.tokens = tokens
+        needsToken = !tokens.isEmpty
     }
 
     /// - Parameter allowsAnyUser: every user of this machine may do everything without a token.
@@ -52,6 +55,17 @@ package struct HTTPServerConfiguration: Sendable {
         self.listen = .tcp(listen)
         self.tls = tls
         self.tokens = tokens
+        needsToken = !tokens.isEmpty
+    }
+
+    /// The same coordinator for browsers, on a free port of this machine. Every user of the machine
+    /// can reach it, so it always needs a login.
+    var ofPage: Self {
+        var made = self
+        made.listen = .tcp(HTTPAddress(host: HTTPAddress.standard.host, port: 0))
+        made.needsToken = true
+        made.hasPage = false
+        return made
     }
 
     private static func checkExposed(

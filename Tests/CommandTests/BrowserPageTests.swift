@@ -1,5 +1,6 @@
 import Foundation
 import FoundationNetworking
+import Glibc
 import OperonHTTP
 import OperonModel
 import Testing
@@ -42,9 +43,45 @@ import Testing
             #expect(shown.output == server.url + "/\n", "\(shown.errors)")
             let json = try await server.operon("page --output json")
             #expect(json.output.contains(#""url":""# + server.url), "\(json.output)")
-            let socket = try await server.workspace.operon(["page"])
+        }
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let socket = try await up.operon("page")
             #expect(socket.end == .exit(2))
             #expect(socket.errors.contains("--listen"), "\(socket.errors)")
+        }
+    }
+
+    @Test func `operon up has a page that only the browsers of its user can use`() async throws {
+        try await Workspace.run { workspace in
+            let up = try workspace.start("operon", ["up", "--slots", "1"])
+            try await up.says("in a browser: operon page")
+            let said = try #require(up.errors.text.firstMatch(of: /see (http:\S+) in/)?.output.1)
+            let url = String(said)
+            let address = String(url.dropFirst("http://".count))
+            #expect(try RawAPI.ask(address, "/").status == 200)
+            for route in HTTPServer.routes where route.access != .open {
+                let path = route.pattern.split(separator: "/")
+                    .map { $0.first == "{" ? "/1" : "/\($0)" }.joined()
+                for shown in [nil, "garbage"] {
+                    let answer = try RawAPI.ask(address, path, route.method, token: shown)
+                    #expect(answer.status == 401, "\(route.method) \(path) \(shown ?? "none")")
+                }
+            }
+            let page = try await workspace.operon(["page", "--output", "quiet"])
+            #expect(page.output.hasPrefix(url + "/#code="), "\(page)")
+            let code = String(page.output.drop { $0 != "=" }.dropFirst().dropLast())
+            #expect(try await Self.logIn(url, code) == 200)
+            // With the cookie of that login.
+            let status = try #require(URL(string: url + "/v1/status"))
+            let (_, answer) = try await URLSession.shared.data(from: status)
+            #expect((answer as? HTTPURLResponse)?.statusCode == 200)
+            #expect(try await Self.logIn(url, code) == 401)
+            // Whoever cannot use the socket gets no code.
+            let stranger = ["HOME": workspace.path("nowhere")]
+            #expect(try await workspace.operon(["page"], environment: stranger).end == .exit(5))
+            up.signal(SIGTERM)
+            #expect(try await up.end().end == .exit(0))
         }
     }
 }

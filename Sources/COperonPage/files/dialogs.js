@@ -131,7 +131,8 @@ export function LoginDialog() {
     };
     return h(Dialog, { id: "login", title: "Log in to Operon", onClose: () => {}, isFixed: true },
         h("form", { onSubmit: submit },
-            h("p", null, "This coordinator asks for a token. It is kept until you log out."),
+            h("p", null, "This coordinator asks for a token. It is kept until you log out. "
+                + "“operon page” prints an address that needs none."),
             h("label", null, "Token",
                 h("input", {
                     type: "password", name: "token", id: "token", required: true,

@@ -36,7 +36,9 @@ struct Up: AsyncParsableCommand {
         abstract: "Run a coordinator and a worker in this process, without a broker.",
         usage: "operon up [<options>]",
         discussion: """
-            For one machine. Submit to it from another terminal: operon submit FILE.
+            For one machine. Submit to it from another terminal: operon submit FILE. See it in a \
+            browser: operon page. The page is on a free port of this machine, and needs a login; \
+            with --listen, there is only what listens there.
 
             After SIGTERM or Ctrl-C, running operations have --drain-timeout to finish. Those that \
             have not finished by then, or at a second signal, are stopped, and run again at the \
@@ -77,7 +79,7 @@ struct Up: AsyncParsableCommand {
 
     func run() async throws {
         let environment = Environment.current
-        let session = try CoordinatorSession(arguments, environment: environment)
+        let session = try CoordinatorSession(arguments, hasPage: true, environment: environment)
         let worker = CoordinatorSession.OwnWorker(
             slots: slots ?? Environment.processorCount,
             resources: offer.amounts,

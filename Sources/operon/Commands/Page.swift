@@ -10,12 +10,12 @@ struct Page: AsyncParsableCommand {
         abstract: "Print the address of the coordinator's page, for a browser.",
         usage: "operon page [<options>]",
         discussion: """
-            The page shows graphs, queues, workers and triggers while they change. If the \
-            coordinator requires a token, the address logs one browser in, with the rights of \
-            your token, once and within two minutes.
+            The page shows graphs, queues, workers and triggers while they change. Where a login \
+            is needed, the address logs one browser in, with your rights, once and within two \
+            minutes.
 
-            A browser cannot reach a socket: start the coordinator with --listen 127.0.0.1:7350 \
-            or another TCP address.
+            operon up has the page on a free port of this machine. Any other coordinator needs a \
+            TCP address, such as --listen 127.0.0.1:7350: a browser cannot reach a socket.
             """
     )
 
@@ -29,16 +29,16 @@ struct Page: AsyncParsableCommand {
 
     func run() async throws {
         let address = try coordinator.address.address(environment: Environment.current)
-        guard let place = address.url, place.hasPrefix("http") else {
-            throw Failure(
-                ExitStatus.usage,
-                "The coordinator listens on a socket, which a browser cannot reach: start it with "
-                    + "--listen 127.0.0.1:7350."
-            )
-        }
         try await ClientSession.run(coordinator) { session in
-            let page = place.hasSuffix("/") ? place : place + "/"
             let code = try await session.client.sessionCode()
+            guard let place = code?.page ?? address.url, place.hasPrefix("http") else {
+                throw Failure(
+                    ExitStatus.usage,
+                    "The coordinator listens on a socket, which a browser cannot reach: start it "
+                        + "with --listen 127.0.0.1:7350."
+                )
+            }
+            let page = place.hasSuffix("/") ? place : place + "/"
             let found = Address(
                 url: code.map { page + "#code=" + $0.code } ?? page,
                 expiresInSeconds: code?.expiresInSeconds

@@ -48,10 +48,17 @@ struct CoordinatorSession {
     private let book = NIOLockedValueBox<TokenBook?>(nil)
     private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
 
+    /// - Parameter hasPage: Whether the own socket has the page for browsers beside it.
     /// - Throws: `Failure` for arguments that cannot be used.
-    init(_ arguments: CoordinatorArguments, environment: [String: String]) throws(Failure) {
+    init(
+        _ arguments: CoordinatorArguments,
+        hasPage: Bool = false,
+        environment: [String: String]
+    ) throws(Failure) {
         self.environment = environment
-        server = try arguments.server(environment: environment)
+        var server = try arguments.server(environment: environment)
+        server.hasPage = hasPage && arguments.listen == nil
+        self.server = server
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
         auditTime = arguments.auditTime
@@ -181,8 +188,9 @@ struct CoordinatorSession {
                     let option = isAtOwnSocket ? "" : " --coordinator \(place)"
                     say("to submit a graph from another terminal: operon submit FILE\(option)")
                     // A browser cannot reach a socket.
-                    if address.tcp != nil {
-                        say("to see its page in a browser: operon page\(option)")
+                    if let page = address.tcp == nil ? http.page : address {
+                        let url = page.clientText(isSecure: isSecure)
+                        say("to see \(url) in a browser: operon page\(option)")
                     }
                     Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }
