@@ -145,7 +145,7 @@ extension HTTPCoordinatorClient {
         return ClientError(
             .unreachable,
             "\(url) did not answer like a coordinator: check the address, and whether it needs "
-                + "https. (\(error))"
+                + "https."
         )
     }
 }

@@ -109,4 +109,92 @@ import Testing
             }
         }
     }
+
+    // MARK: - Pipes
+
+    private static func shell(_ script: String, in workspace: Workspace) async throws -> Ended {
+        let operon = try Program.executable("operon")
+        let function = "operon() { \(operon) \"$@\"; }; "
+        return try await workspace.start("/bin/bash", ["-c", function + script]).end()
+    }
+
+    @Test func `a coordinator takes a graph from standard input`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let ended = try await Self.shell(
+                """
+                printf 'name: piped\noperations: { a: { run: touch ran } }' \\
+                    | operon submit --wait --coordinator \(up.address) -
+                """,
+                in: workspace
+            )
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("graph 0 “piped” finished"), "\(ended.errors)")
+            #expect(FileManager.default.fileExists(atPath: workspace.path("ran")))
+        }
+    }
+
+    @Test(arguments: ["--show-output", "--show-output=stream"])
+    func `a reader that goes away ends a run as SIGPIPE does`(option: String) async throws {
+        try await Workspace.run { workspace in
+            // The second one prints when nobody reads any more.
+            _ = try workspace.write(
+                "g.yaml",
+                """
+                operations:
+                  a: { run: 'echo first' }
+                  b: { run: 'until [ -e read ]; do sleep 0.02; done; yes | head -c 1000000' }
+                  c: { run: 'sleep 600', dependencies: [b] }
+                """
+            )
+            let ended = try await Self.shell(
+                "operon run --local \(option) g.yaml | { head -n 1; touch read; exec <&-; }; "
+                    + "echo ${PIPESTATUS[0]}",
+                in: workspace
+            )
+            #expect(ended.outputLines.last == "141", "\(ended)")
+            // Progress alone, and no word about the pipe.
+            let lines = ended.errors.split(separator: "\n")
+            #expect(lines.allSatisfy { $0.hasPrefix("[") }, "\(ended.errors)")
+        }
+    }
+
+    // MARK: - Words
+
+    @Test func `without a broker nothing speaks of one, and skipped operations are in order`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            // The order in which the scheduler finds them is another one.
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                operations:
+                  last: { run: 'true', dependencies: [far, near] }
+                  far: { run: 'true', dependencies: [middle] }
+                  near: { run: 'true', dependencies: [bad] }
+                  middle: { run: 'true', dependencies: [bad] }
+                  bad: { run: exit 3 }
+                """
+            )
+            let ended = try await workspace.operon(["run", "--local", file])
+            #expect(ended.end == .exit(1))
+            for word in ["broker", "connect", "AMQP", "coordinator"] {
+                #expect(!ended.errors.contains(word), "\(word): \(ended.errors)")
+            }
+            let names = ended.errors.matches(of: /(\w+): because of/).map { String($0.output.1) }
+            #expect(names == ["last", "far", "near", "middle"], "\(ended.errors)")
+        }
+    }
+
+    @Test func `a long line of an error is cut, and says by how much`() async throws {
+        try await Workspace.run { workspace in
+            let path = String(repeating: "x/", count: 1_900) + "g.yaml"
+            let ended = try await workspace.operon(["validate", path])
+            #expect(ended.end == .exit(2))
+            let longest = try #require(ended.errors.split(separator: "\n").map(\.count).max())
+            #expect((2_000..<2_100).contains(longest), "\(longest)")
+            #expect(ended.errors.contains("more characters)"))
+        }
+    }
 }

@@ -30,7 +30,7 @@ import Testing
         await #expect(throws: Wrong(code: 7)) { try await failing.value }
         let skipped = try await queue.addOperation(Nothing(), after: [failing])
         let error = await #expect(throws: OperationSkipped.self) { try await skipped.value }
-        #expect(error?.cause == failing.id)
+        #expect(error?.cause == failing.id && error?.causeName == failing.name)
         await cluster.close()
     }
 

@@ -97,6 +97,23 @@ import Testing
         #expect(ended.errors.split(separator: "\n").count == 1, "\(ended.errors)")
     }
 
+    /// It waits for a minute, as long as a coordinator may take to start again.
+    @Test func `a program whose coordinator is away ends with a sentence`() async throws {
+        let program = try Program(
+            try Program.executable("count-words"),
+            ["unix:/nowhere/operon.sock"],
+            environment: [:],
+            directory: "/"
+        )
+        let ended = try await program.end()
+        #expect(ended.end == .exit(1) && ended.output == "")
+        #expect(
+            ended.errors.hasPrefix("count-words: Cannot connect to unix:/nowhere/operon.sock: no "),
+            "\(ended.errors)"
+        )
+        #expect(ended.errors.split(separator: "\n").count == 1, "\(ended.errors)")
+    }
+
     @Test func `the worker says what it cannot begin with`() throws {
         let ended = try Self.run("count-worker", environment: [:])
         let why = "count-worker: No broker is named, by the program or in OPERON_BROKER.\n"

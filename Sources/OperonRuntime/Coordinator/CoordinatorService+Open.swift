@@ -272,7 +272,7 @@ extension CoordinatorService {
             throw ClientError(
                 .conflict,
                 "“\(found.identity.name)” is part of the coordinator: to stop it, stop the "
-                    + "coordinator."
+                    + "coordinator, which waits for its running operations (--drain-timeout)."
             )
         }
         try request(.drainRequested(incarnation), by: caller)
