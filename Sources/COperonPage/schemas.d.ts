@@ -779,6 +779,11 @@ declare namespace Api {
         rate?: string;
         /** How many may start at once after a pause. */
         burst?: number;
+        /**
+         * Some of those that wait for it, at most ten, in the order in which they were submitted;
+         * missing: none.
+         */
+        waiters?: OperationName[];
     }
 
     /** All keys. */
@@ -875,6 +880,22 @@ declare namespace Api {
         demands?: Demand[];
         /** How many more there are; missing: none. */
         moreDemands?: number;
+        latency?: Latency;
+    }
+
+    /** How fast the coordinator is; missing: nothing is measured. */
+    interface Latency {
+        dispatch: DurationSum;
+        sync: DurationSum;
+    }
+
+    /**
+     * How often something was done since the coordinator started, and how long it took in all. Two
+     * answers give the mean of the time between them.
+     */
+    interface DurationSum {
+        count: number;
+        seconds: number;
     }
 
     /**

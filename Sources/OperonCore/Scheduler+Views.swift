@@ -266,8 +266,8 @@ extension Scheduler {
     /// Every key that a graph names or that has a limit of its own, in no particular order.
     /// O(operations) of the unfinished graphs that name any key.
     package var keyStatus: [KeyStatus] {
-        var waiting = [Int](repeating: 0, count: keys.count)
-        for id in graphs.kept { countWaiting(for: &waiting, in: graphs[id]) }
+        var waiting = [KeyWait](repeating: KeyWait(), count: keys.count)
+        for id in graphs.kept { countWaiting(for: &waiting, in: id) }
         return keys.indices.filter { !keys[$0].isFree && keys[$0].group == nil }.map {
             status(ofKey: $0, waiting[$0])
         }
@@ -276,14 +276,14 @@ extension Scheduler {
     /// `nil`: there is no such key. O(operations) of the graphs that name it and have not ended.
     package func status(ofKey name: String) -> KeyStatus? {
         guard let key = userKey(name) else { return nil }
-        var waiting = [Int](repeating: 0, count: keys.count)
+        var waiting = [KeyWait](repeating: KeyWait(), count: keys.count)
         for id in graphs.kept where graphs[id].keys.contains(key) {
-            countWaiting(for: &waiting, in: graphs[id])
+            countWaiting(for: &waiting, in: id)
         }
         return status(ofKey: key, waiting[key])
     }
 
-    private func status(ofKey key: Int, _ waiting: Int) -> KeyStatus {
+    private func status(ofKey key: Int, _ waiting: KeyWait) -> KeyStatus {
         KeyStatus(
             settings: KeySettings(
                 name: keys[key].name,
@@ -291,16 +291,30 @@ extension Scheduler {
                 rate: keys[key].bucket?.rate
             ),
             holders: keys[key].holders,
-            waiting: waiting
+            waiting: waiting.count,
+            waiters: waiting.first
         )
     }
 
-    private func countWaiting(for keys: inout [Int], in graph: GraphState) {
+    /// The ready operations that need a key.
+    private struct KeyWait {
+        var count = 0
+        var first: [OperationID] = []
+
+        mutating func add(_ operation: OperationID) {
+            count += 1
+            if first.count < KeyStatus.waitersMax { first.append(operation) }
+        }
+    }
+
+    private func countWaiting(for keys: inout [KeyWait], in id: GraphID) {
+        let graph = graphs[id]
         guard graph.unfinished > 0, !graph.keys.isEmpty else { return }
         for index in graph.operations.indices where graph.operations.state[index] == .ready {
             let index = UInt32(index)
             guard graph.rule(index).hasKeys else { continue }
-            for local in graph.policy(index).keys { keys[graph.keys[Int(local)]] += 1 }
+            let operation = OperationID(graph: id, index: index)
+            for local in graph.policy(index).keys { keys[graph.keys[Int(local)]].add(operation) }
         }
     }
 
@@ -310,6 +324,12 @@ extension Scheduler {
         package let holders: [OperationID]
         /// Ready operations that need it, whatever else delays them.
         package let waiting: Int
+        /// The first of them in the order of graphs and their operations, which is not the order in
+        /// which they get the key.
+        package let waiters: [OperationID]
+
+        /// The most waiting operations that are listed of one key: a line of the page for each.
+        package static let waitersMax = 10
     }
 
     package var isUp: Bool { isConnected }

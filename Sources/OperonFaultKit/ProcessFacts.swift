@@ -47,8 +47,8 @@ package enum ProcessFacts {
         return try listening(process, inodes).sorted()
     }
 
-    /// The whole text of a file of the kernel. Foundation loses the beginning of those that are long
-    /// and have no size.
+    /// The whole text of a file of the kernel. Foundation loses the beginning of those that are
+    /// long and have no size.
     private static func kernelText(_ path: String) throws -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw CommandFailure("\(path) cannot be read") }

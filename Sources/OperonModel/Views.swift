@@ -367,6 +367,9 @@ package struct KeyView: Hashable, Sendable, Codable {
     package var waiting: Int
     /// The operations that hold the key, at most a hundred.
     package var holders: [OperationName] = []
+    /// Some of the ready operations that need the key, at most ten, in the order in which they were
+    /// submitted; `nil`: none.
+    package var waiters: [OperationName]?
 
     package init(name: String, limit: Int, held: Int, waiting: Int) {
         self.name = name
@@ -404,6 +407,8 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var moreDemands: Int?
     /// The number of the last event; 0: there was none; `nil`: the answer does not include it.
     package var lastEvent: UInt64?
+    /// `nil`: nothing is measured.
+    package var latency: LatencyView?
 
     /// `broker` of a coordinator that needs none.
     package static let noBroker = "none"

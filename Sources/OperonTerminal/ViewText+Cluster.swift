@@ -144,7 +144,7 @@ extension ViewText {
             ("limit", "\(key.limit) at once"),
             ("rate", rate(key.rate, key.burst)),
             ("held by", key.held == 0 ? "none" : holders(key, limit: Self.holdersShown)),
-            ("waiting", plural(key.waiting, "operation")),
+            ("waiting", waiters(key)),
         ])
         if key.held > key.limit {
             let count = key.held - key.limit + 1
@@ -158,6 +158,13 @@ extension ViewText {
 
     private func holders(_ key: KeyView, limit: Int) -> String {
         list(key.holders, more: key.held - key.holders.count, limit: limit)
+    }
+
+    private func waiters(_ key: KeyView) -> String {
+        let count = plural(key.waiting, "operation")
+        guard let waiters = key.waiters else { return count }
+        let more = key.waiting - waiters.count
+        return count + ": " + list(waiters, more: more, limit: Self.holdersShown)
     }
 
     private static let holdersInList = 3

@@ -62,7 +62,7 @@ import Testing
                     key “db”
                       limit    1 at once
                       held by  0/a, 0/b
-                      waiting  1 operation
+                      waiting  1 operation: 0/c
                     Operations that hold the key keep it. The next one gets it when 2 of them have \
                     finished.
 

@@ -110,6 +110,22 @@ import Testing
         }
     }
 
+    @Test func `the status says how long dispatches and syncs take`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("g.yaml", Self.graph)
+            let up = try await Up(workspace)
+            try await up.act("submit", file, "--wait")
+            let status = try Self.json(try await up.operon("status", "--output", "json"))
+            let latency = try #require(status["latency"] as? [String: [String: Any]])
+            #expect(latency["dispatch"]?["count"] as? Int == 1)
+            #expect((latency["sync"]?["count"] as? Int ?? 0) > 0)
+            for sum in latency.values {
+                let seconds = try #require(sum["seconds"] as? Double)
+                #expect(seconds >= 0 && seconds < 60)
+            }
+        }
+    }
+
     // MARK: - Pipes
 
     private static func shell(_ script: String, in workspace: Workspace) async throws -> Ended {

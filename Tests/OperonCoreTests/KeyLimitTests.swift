@@ -92,6 +92,7 @@ struct KeyLimitTests {
         let status = try #require(bench.scheduler.keyStatus.first)
         #expect(status.settings == KeySettings(name: "db", limit: 2))
         #expect(status.holders == [] && status.waiting == 3)
+        #expect(status.waiters == ["a", "b", "c"].map { bench.id($0) })
 
         bench.join(slots: 8)
         #expect(bench.scheduler.keyStatus.first?.waiting == 1)
@@ -102,7 +103,18 @@ struct KeyLimitTests {
         #expect(bench.scheduler.keyStatus.first?.holders.count == 1)
         for name in bench.granted.suffix(1) { bench.finish(name) }
         let last = try #require(bench.scheduler.keyStatus.first)
-        #expect(last.holders == [] && last.waiting == 0)
+        #expect(last.holders == [] && last.waiting == 0 && last.waiters == [])
+    }
+
+    @Test func `of many that wait for a key the first are listed, in the order of submission`()
+        throws
+    {
+        var bench = SchedulerBench()
+        let names = (0..<12).map { "w\($0)" }
+        try submit(holding(names), limit: 1, to: &bench)
+        let status = try #require(bench.scheduler.status(ofKey: "db"))
+        #expect(status.waiting == 12)
+        #expect(status.waiters == names.prefix(10).map { bench.id($0) })
     }
 
     @Test func `a limit below one, or a name that is none, is refused`() throws {

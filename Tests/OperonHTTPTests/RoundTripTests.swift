@@ -285,6 +285,7 @@ import Testing
                 let key = try await client.setKey(KeySettings(name: "data/µ", limit: 3))
                 #expect(key.limit == 3 && key.held == 1 && key.waiting == 1)
                 #expect(key.holders.map(\.name) == ["one"])
+                #expect(key.waiters?.map(\.name) == ["two"])
                 #expect(try await client.key("data/µ") == key)
                 #expect(try await client.keys() == [key])
                 let low = await #expect(throws: ClientError.self) {

@@ -188,18 +188,19 @@ import Testing
     }
 
     @Test func `a key says who holds it, and that a lowered limit takes nothing away`() {
-        var key = KeyView(name: "db", limit: 2, held: 103, waiting: 1)
+        var key = KeyView(name: "db", limit: 2, held: 103, waiting: 12)
         key.holders = (0..<100).map { OperationName(graph: 3, index: $0, name: "h\($0)") }
+        key.waiters = (0..<2).map { OperationName(graph: 4, index: $0, name: "w\($0)") }
 
         #expect(
             Self.pipe.keys([key]) == [
                 "KEY  LIMIT  HELD  WAITING  HELD BY",
-                "db       2   103        1  3/h0, 3/h1, 3/h2 and 100 more",
+                "db       2   103       12  3/h0, 3/h1, 3/h2 and 100 more",
             ]
         )
         #expect(
             Self.pipe.key(key).suffix(2) == [
-                "  waiting  1 operation",
+                "  waiting  12 operations: 4/w0, 4/w1 and 10 more",
                 "Operations that hold the key keep it. The next one gets it when 102 of them have"
                     + " finished.",
             ]

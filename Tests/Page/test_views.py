@@ -171,7 +171,7 @@ class ViewTests(PageCase):
                                Unfinished=str(queue["unfinished"]))
         self.page.wait_row("#queues", "Queue", "held", State="suspended")
         self.page.wait_row("#keys", "Key", "licence", Limit="2", Held="1",
-                           Holders=f"{self.graph}/slow")
+                           Holders=f"{self.graph}/slow", **{"Who waits": f"{self.graph}/next in line"})
         self.page.write(hook("filter-name"), "limit")
         self.page.wait("one queue is left", lambda: len(self.page.rows("#queues")) == 1)
 
@@ -219,6 +219,20 @@ class ViewTests(PageCase):
         self.assertEqual(facts["Workers"], str(status["workers"]))
         self.page.wait_row("#demands", "What they ask for", "mars", **{"No worker for": "1"})
         self.assertTrue(self.page.row("#demands", "What they ask for", "mars")["Missing"])
+
+    def test_rates_and_latencies(self):
+        self.show("cluster")
+
+        def is_measured():
+            # So that something happens between two looks.
+            self.api.submit("rates", {"a": {"operation": "nothing"}})
+            rates, latencies = self.facts("#rate-facts"), self.facts("#latency-facts")
+            return (rates["Operations finished"] != "0/s"
+                    and all(time.endswith("s") for time in latencies.values()))
+
+        self.page.wait("rates and latencies", is_measured)
+        self.page.wait("nothing happens", lambda: (
+            self.facts("#rate-facts")["Operations finished"] == "0/s"))
 
     def test_health(self):
         self.show("cluster")

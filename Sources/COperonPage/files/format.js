@@ -112,6 +112,17 @@ export function pace(perSecond) {
     return `${perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond)}/s`;
 }
 
+/**
+ * A short time: `0.4ms`, `12ms`, `1.3s`.
+ * @param {number} [seconds] Missing: nothing was measured.
+ */
+export function brief(seconds) {
+    if (seconds === undefined) return "none";
+    if (seconds >= 1) return `${seconds.toFixed(1)}s`;
+    const milliseconds = seconds * 1000;
+    return `${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)}ms`;
+}
+
 /** States in the order in which bars and legends show them. */
 export const states = /** @type {const} */ ([
     "succeeded", "failed", "cancelled", "skipped", "executing", "dispatched", "ready", "pending",

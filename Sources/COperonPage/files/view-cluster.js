@@ -1,27 +1,40 @@
 // The cluster: whether it is well, how fast it is, what its operations ask for.
 
-import { amount, finished, pace, total } from "./format.js";
+import { amount, brief, finished, pace, total } from "./format.js";
 import { live } from "./live.js";
 import { observable } from "./observable.js";
 import { useResource } from "./resource.js";
 import { address } from "./routes.js";
 import { Counts, Duration, Facts, Heading, Missing, Section, State, table, Time } from "./ui.js";
-import { h } from "./preact.js";
+import { h, useEffect } from "./preact.js";
 
 /** Seconds that the rates look back. */
 const span = 10;
 
-/** @typedef {{at: number, events: number, done: number, added: number}} Sample */
+/**
+ * @typedef {{at: number, events: number, done: number, added: number, latency?: Api.Latency}} Sample
+ */
 
 /** @type {Sample[]} */
 let samples = [];
 /** Epoch of the samples: after a restart, the numbers begin again. */
 let epoch = -1;
 
-/** How much happened in a second, lately. */
-const rates = observable(
-    /** @type {{events: number, done: number, added: number} | undefined} */ (undefined),
-);
+/**
+ * How much happened in a second, lately, and how many seconds it took.
+ * @typedef {{events: number, done: number, added: number, dispatch?: number, sync?: number}} Rates
+ */
+const rates = observable(/** @type {Rates | undefined} */ (undefined));
+
+/**
+ * The mean between two sums. Missing: it was not done between them.
+ * @param {Api.DurationSum} [first]
+ * @param {Api.DurationSum} [last]
+ */
+function mean(first, last) {
+    const count = (last?.count ?? 0) - (first?.count ?? 0);
+    return first && last && count > 0 ? (last.seconds - first.seconds) / count : undefined;
+}
 
 /** @param {Api.Cluster} status */
 function sample(status) {
@@ -31,7 +44,7 @@ function sample(status) {
     const last = samples[samples.length - 1];
     if (last && at <= last.at) return;
     samples.push({ at, events: status.lastEvent, done: finished(status.counts),
-        added: total(status.counts) });
+        added: total(status.counts), latency: status.latency });
     while (samples.length > 2 && samples[1].at < at - span) samples.shift();
     if (samples.length > 100) samples.shift();
     const [first] = samples;
@@ -39,8 +52,12 @@ function sample(status) {
     // Finished graphs are dropped one day, and their operations no longer count.
     const perSecond = (/** @type {"events" | "done" | "added"} */ name) => (
         Math.max(0, samples[samples.length - 1][name] - first[name]) / seconds);
-    rates.set(seconds < 1 ? undefined
-        : { events: perSecond("events"), done: perSecond("done"), added: perSecond("added") });
+    const latency = samples[samples.length - 1].latency;
+    rates.set(seconds < 1 ? undefined : {
+        events: perSecond("events"), done: perSecond("done"), added: perSecond("added"),
+        dispatch: mean(first.latency?.dispatch, latency?.dispatch),
+        sync: mean(first.latency?.sync, latency?.sync),
+    });
 }
 
 live.subscribe(() => {
@@ -62,6 +79,9 @@ export function ClusterView() {
     // The stream tells only changes; this asks also while nothing happens.
     /** @type {import("./resource.js").Resource<Api.Cluster>} */
     const { value, error } = useResource(address(["status"]), { every: 5 });
+    useEffect(() => {
+        if (value) sample(value);
+    }, [value]);
     const known = rates.use();
     if (!value) return h("div", null, h(Heading, { title: "Cluster" }), h(Missing, { error }));
     const demands = value.demands ?? [];
@@ -87,6 +107,11 @@ export function ClusterView() {
                 ["Operations added", pace(known?.added ?? 0)],
                 ["Events", pace(known?.events ?? 0)],
                 ["Last event", String(value.lastEvent)],
+            ] })),
+        h(Section, { title: `Means of the last ${span}s`, id: "latency" },
+            h(Facts, { id: "latency-facts", facts: [
+                ["From a decision to a start", brief(known?.dispatch)],
+                ["Write to the disk", brief(known?.sync)],
             ] })),
         h(Section, { title: "Operations", id: "operations-section" },
             h(Counts, { counts: value.counts })),

@@ -42,6 +42,15 @@ const queueColumns = [
     { title: "Actions", cell: (queue) => h(QueueActions, { queue }) },
 ];
 
+/** @param {{listed: Api.OperationName[], count: number}} props */
+function Operations({ listed, count }) {
+    if (listed.length === 0) return h("span", { class: "soft" }, "none");
+    const links = listed.map((operation, place) => [place > 0 ? ", " : "",
+        h(OperationLink, { operation, isWhole: true })]);
+    return h("span", null, links,
+        count > listed.length ? ` and ${count - listed.length} more` : null);
+}
+
 /** @type {Page.Column<Api.Key>[]} */
 const keyColumns = [
     { title: "Key", isWide: true, cell: ({ name }) => h("bdi", null, name) },
@@ -49,10 +58,10 @@ const keyColumns = [
     { title: "Held", isNumber: true, cell: ({ held }) => String(held) },
     { title: "Waiting", isNumber: true, cell: ({ waiting }) => String(waiting) },
     { title: "Rate", cell: rateText },
-    { title: "Holders", isWide: true, cell: ({ holders }) => (
-        holders.length === 0 ? h("span", { class: "soft" }, "none") : holders.map(
-            (operation, place) => [place > 0 ? ", " : "",
-                h(OperationLink, { operation, isWhole: true })])) },
+    { title: "Holders", isWide: true, cell: ({ holders, held }) => (
+        h(Operations, { listed: holders, count: held })) },
+    { title: "Who waits", isWide: true, cell: ({ waiters, waiting }) => (
+        h(Operations, { listed: waiters ?? [], count: waiting })) },
     { title: "Actions", cell: (key) => h(Actions, { label: `Actions on key ${key.name}` },
         h(Button, { name: "key-limits", label: `Limits of key ${key.name}`,
             onClick: () => askKeyLimits(key) }, "Limits")) },

@@ -68,22 +68,21 @@ package struct CoordinatorMeters: Sendable {
     /// A message that was not sealed as it must be, or came at the wrong time.
     func countRefused(_ fault: SealFault) { refused[fault]?.increment() }
 
-    /// - Parameter grantedAt: grant times of the attempts in flight; the caller keeps them between
-    ///   calls.
+    /// - Parameter latency: The caller keeps it between calls.
     func note(
         _ notice: Scheduler.Notice,
         at now: Timestamp,
-        grantedAt: inout [AttemptID: Timestamp]
+        _ latency: inout CoordinatorLatency
     ) {
         switch notice {
-        case .granted(_, let attempt, _): grantedAt[attempt] = now
-        case .started(_, let attempt, let start): started(attempt, at: start, &grantedAt)
+        case .granted(_, let attempt, _): latency.grantedAt[attempt] = now
+        case .started(_, let attempt, let start): started(attempt, at: start, &latency)
         case .attemptEnded(_, let attempt, let ending, let start, let end):
             if let start {
-                started(attempt, at: start, &grantedAt)
+                started(attempt, at: start, &latency)
                 runTime.recordNanoseconds(max(0, (end - start).nanoseconds))
             }
-            grantedAt[attempt] = nil
+            latency.grantedAt[attempt] = nil
             let kind = AttemptOutcome(ending)
             guard let place = AttemptOutcome.allCases.firstIndex(of: kind) else { return }
             attempts[place].increment()
@@ -102,9 +101,10 @@ package struct CoordinatorMeters: Sendable {
     private func started(
         _ attempt: AttemptID,
         at start: Timestamp,
-        _ grantedAt: inout [AttemptID: Timestamp]
+        _ latency: inout CoordinatorLatency
     ) {
-        guard let granted = grantedAt.removeValue(forKey: attempt) else { return }
+        guard let granted = latency.grantedAt.removeValue(forKey: attempt) else { return }
+        latency.dispatch.add(start - granted)
         dispatchTime.recordNanoseconds(max(0, (start - granted).nanoseconds))
     }
 
@@ -153,7 +153,7 @@ package struct CoordinatorMeters: Sendable {
     func note(
         _ notice: Scheduler.Notice,
         at now: Timestamp,
-        grantedAt: inout [AttemptID: Timestamp]
+        _ latency: inout CoordinatorLatency
     ) {}
 
     func set(_ view: ClusterView, isUp: Bool, isKept: Bool) {}

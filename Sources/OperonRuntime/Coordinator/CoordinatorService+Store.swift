@@ -274,6 +274,7 @@ extension CoordinatorService {
                     let start = SystemClock.now()
                     try await store.sync()
                     meters?.syncTime.record(since: start)
+                    await noteSync(SystemClock.now() - start)
                     passed(.afterSync)
                 } catch {
                     // A failed sync cannot be retried: the system no longer knows which data it
@@ -283,6 +284,10 @@ extension CoordinatorService {
                 await synced(upTo: step)
             }
         }
+    }
+
+    private func noteSync(_ duration: Duration) {
+        if meters != nil { latency.sync.add(duration) }
     }
 
     /// The next sync, and the pause before it, which ends early when the latch opens.

@@ -453,6 +453,7 @@ extension CoordinatorService {
         view.rate = key.settings.rate?.text
         view.burst = key.settings.rate?.burst
         view.holders = key.holders.prefix(KeyView.holdersMax).map { name(of: $0) }
+        if !key.waiters.isEmpty { view.waiters = key.waiters.map { name(of: $0) } }
         return view
     }
 
@@ -481,6 +482,7 @@ extension CoordinatorService {
             counts: counts
         )
         view.lastEvent = lastEvent
+        if meters != nil { view.latency = latency.view }
         return view
     }
 

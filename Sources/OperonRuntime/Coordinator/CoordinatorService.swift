@@ -94,8 +94,8 @@ package actor CoordinatorService {
     let pruneSignal = Signal()
     /// `nil`: nothing is measured.
     let meters: CoordinatorMeters?
-    /// The grant times of the attempts in flight, if anything is measured. Only looked up.
-    private var grantedAt: [AttemptID: Timestamp] = [:]
+    /// Empty if nothing is measured.
+    var latency = CoordinatorLatency()
     /// `nil`: no spans are recorded.
     var spans: CoordinatorSpans?
 
@@ -477,13 +477,13 @@ package actor CoordinatorService {
         let isLogged = logger.logLevel <= .info
         // Taken out for the loop, so that each change is one in place and nothing is copied each
         // time.
-        var granted = grantedAt
-        grantedAt = [:]
+        var measured = latency
+        latency = CoordinatorLatency()
         let meters = meters
         // The attempt whose result had a log; its end is the next notice about it.
         var logged: AttemptID?
         for notice in notices {
-            meters?.note(notice, at: now, grantedAt: &granted)
+            meters?.note(notice, at: now, &measured)
             if isLogged { report(notice) }
             switch notice {
             case .graphFinished(let graph):
@@ -510,7 +510,7 @@ package actor CoordinatorService {
             default: continue
             }
         }
-        grantedAt = granted
+        latency = measured
     }
 
     /// Queues a message. If no message can carry an operation, that operation fails, by an event
