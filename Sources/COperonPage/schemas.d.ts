@@ -352,7 +352,7 @@ declare namespace Api {
     interface SessionCode {
         code: string;
         expiresInSeconds: number;
-        /** The address of the page, if it is another than this one. */
+        /** The address of the page, if it differs from the coordinator's. */
         page?: string;
     }
 
@@ -780,8 +780,8 @@ declare namespace Api {
         /** How many may start at once after a pause. */
         burst?: number;
         /**
-         * Some of those that wait for it, at most ten, in the order in which they were submitted;
-         * missing: none.
+         * The first ten that wait for it, by graph and place in the graph, not in the order in
+         * which they get it; missing: none.
          */
         waiters?: OperationName[];
     }

@@ -39,7 +39,7 @@ package final class HTTPServer: Sendable {
         let sessions = Sessions()
         let plans = GraphPlans()
         let bodies: BodyBudget
-        let connections: Connections
+        fileprivate(set) var connections: Connections
         fileprivate let pageAddress = NIOLockedValueBox<ListenAddress?>(nil)
 
         /// Where the page beside a socket is; `nil`: there is none.
@@ -72,11 +72,12 @@ package final class HTTPServer: Sendable {
         self.logger = logger
     }
 
-    /// The page beside the socket of a server. Both have the same sessions and the same limits, and
-    /// stop together.
+    /// The page beside the socket of a server. Both have the same sessions, and stop together. Its
+    /// connections are counted apart, so that strangers cannot take those of the socket.
     private init(pageOf server: HTTPServer) {
         var context = server.context
         context.configuration = context.configuration.ofPage
+        context.connections = Connections(context.configuration.limits)
         self.context = context
         logger = server.logger
     }

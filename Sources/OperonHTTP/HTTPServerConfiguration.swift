@@ -65,6 +65,9 @@ package struct HTTPServerConfiguration: Sendable {
         made.listen = .tcp(HTTPAddress(host: HTTPAddress.standard.host, port: 0))
         made.needsToken = true
         made.hasPage = false
+        made.limits.connections = limits.pageConnections
+        made.limits.connectionsPerAddress = limits.pageConnections
+        made.limits.refusedConnections = limits.pageConnections / 2
         return made
     }
 
@@ -201,6 +204,9 @@ package struct HTTPLimits: Sendable {
     package var connections = 1_000
     /// The most connections from one network address, so that one machine leaves room for others.
     package var connectionsPerAddress = 500
+    /// The most connections to the page beside a socket, which strangers on this machine can reach:
+    /// several times what the tabs of one person open.
+    package var pageConnections = 100
     /// Further connections that may only ask for health and metrics, so that monitoring can still
     /// reach the coordinator.
     package var reservedConnections = 16

@@ -2,7 +2,7 @@
 package struct SessionCodeView: Hashable, Sendable, Codable {
     package var code: String
     package var expiresInSeconds: Double
-    /// The address of the page, if it is another than that of the coordinator.
+    /// The address of the page, if it differs from that of the coordinator.
     package var page: String?
 
     package init(code: String, expiresInSeconds: Double, page: String? = nil) {

@@ -367,8 +367,8 @@ package struct KeyView: Hashable, Sendable, Codable {
     package var waiting: Int
     /// The operations that hold the key, at most a hundred.
     package var holders: [OperationName] = []
-    /// Some of the ready operations that need the key, at most ten, in the order in which they were
-    /// submitted; `nil`: none.
+    /// The first ten ready operations that need the key, by graph and place in the graph, which is
+    /// not the order in which they get it; `nil`: none.
     package var waiters: [OperationName]?
 
     package init(name: String, limit: Int, held: Int, waiting: Int) {

@@ -106,7 +106,7 @@ struct KeyLimitTests {
         #expect(last.holders == [] && last.waiting == 0 && last.waiters == [])
     }
 
-    @Test func `of many that wait for a key the first are listed, in the order of submission`()
+    @Test func `of many that wait for a key the first of their graph are listed`()
         throws
     {
         var bench = SchedulerBench()

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Logging
+import NIOCore
 import OperonGraphFile
 import OperonHTTP
 import OperonModel
@@ -59,6 +60,32 @@ import Testing
         }
     }
 
+    @Test func `whoever fills the page takes no connection of the socket`() async throws {
+        let path = try Scratch.folder().path + "/operon.sock"
+        var api = HTTPServerConfiguration(socket: path)
+        api.hasPage = true
+        (api.limits.connections, api.limits.pageConnections) = (2, 2)
+        try await ServedCluster.run(api) { (served: ServedCluster) async throws in
+            let port = try #require(served.server.page?.tcp?.port)
+            // The server reads its body, which never comes.
+            let login = ByteBuffer(
+                string: "POST /v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+                    + "Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
+            )
+            try await RawSocket.open(port) { first, firstOut in
+                try await firstOut.write(login)
+                for try await _ in first { break }
+                try await RawSocket.open(port) { second, secondOut in
+                    try await secondOut.write(login)
+                    for try await _ in second { break }
+                    let head = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close"
+                    let answer = RawAnswer(try await RawSocket.ask(path, head + "\r\n\r\n"))
+                    #expect(answer.status == 200, "\(answer.text)")
+                }
+            }
+        }
+    }
+
     @Test func `the socket of a dead server is replaced, and that of a live one is not`()
         async throws
     {
@@ -69,8 +96,11 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: path))
         try await ServedCluster.run(HTTPServerConfiguration(socket: path)) {
             (_: ServedCluster) async throws in
+            // With a page, which ends as well.
+            var other = HTTPServerConfiguration(socket: path)
+            other.hasPage = true
             let second = await #expect(throws: HTTPServerError.self) {
-                try await ServedCluster.run(HTTPServerConfiguration(socket: path)) { _ in }
+                try await ServedCluster.run(other) { _ in }
             }
             #expect(second?.code == .addressInUse)
             #expect(second?.message.contains("--listen unix:PATH") == true)

@@ -110,7 +110,7 @@ export function ClusterView() {
             ] })),
         h(Section, { title: `Means of the last ${span}s`, id: "latency" },
             h(Facts, { id: "latency-facts", facts: [
-                ["From a decision to a start", brief(known?.dispatch)],
+                ["Dispatch (decision to start)", brief(known?.dispatch)],
                 ["Write to the disk", brief(known?.sync)],
             ] })),
         h(Section, { title: "Operations", id: "operations-section" },

@@ -269,25 +269,22 @@ extension CoordinatorService {
                     if Task.isCancelled { return }
                     continue
                 }
+                var took: Duration?
                 do {
                     passed(.beforeSync)
                     let start = SystemClock.now()
                     try await store.sync()
                     meters?.syncTime.record(since: start)
-                    await noteSync(SystemClock.now() - start)
+                    took = SystemClock.now() - start
                     passed(.afterSync)
                 } catch {
                     // A failed sync cannot be retried: the system no longer knows which data it
                     // concerned.
                     guard violation == .ignoresFailedSyncs else { return await fail(error) }
                 }
-                await synced(upTo: step)
+                await synced(upTo: step, in: took)
             }
         }
-    }
-
-    private func noteSync(_ duration: Duration) {
-        if meters != nil { latency.sync.add(duration) }
     }
 
     /// The next sync, and the pause before it, which ends early when the latch opens.
@@ -306,8 +303,10 @@ extension CoordinatorService {
         keeping.hurry.open()
     }
 
-    private func synced(upTo step: UInt64) {
+    /// - Parameter time: How long the disk took; `nil`: it was not asked.
+    private func synced(upTo step: UInt64, in time: Duration? = nil) {
         guard keeping != nil else { return }
+        if let time, meters != nil { latency.sync.add(time) }
         keeping?.lastSync = machineTime.now()
         let messages = keeping?.gate.didSync(upTo: step) ?? []
         perform([], messages)

@@ -37,8 +37,8 @@ struct Up: AsyncParsableCommand {
         usage: "operon up [<options>]",
         discussion: """
             For one machine. Submit to it from another terminal: operon submit FILE. See it in a \
-            browser: operon page. The page is on a free port of this machine, and needs a login; \
-            with --listen, there is only what listens there.
+            browser: operon page. The page is on a free port of this machine, and needs a login. \
+            With --listen, this port is not opened.
 
             After SIGTERM or Ctrl-C, running operations have --drain-timeout to finish. Those that \
             have not finished by then, or at a second signal, are stopped, and run again at the \

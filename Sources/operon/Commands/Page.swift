@@ -31,7 +31,9 @@ struct Page: AsyncParsableCommand {
         let address = try coordinator.address.address(environment: Environment.current)
         try await ClientSession.run(coordinator) { session in
             let code = try await session.client.sessionCode()
-            guard let place = code?.page ?? address.url, place.hasPrefix("http") else {
+            // The address that was given may be that of a socket that is forwarded to here.
+            let given = address.url.flatMap { $0.hasPrefix("http") ? $0 : nil }
+            guard let place = given ?? code?.page else {
                 throw Failure(
                     ExitStatus.usage,
                     "The coordinator listens on a socket, which a browser cannot reach: start it "
