@@ -75,14 +75,15 @@ package struct CoordinatorMeters: Sendable {
         _ latency: inout CoordinatorLatency
     ) {
         switch notice {
-        case .granted(_, let attempt, _): latency.grantedAt[attempt] = now
-        case .started(_, let attempt, let start): started(attempt, at: start, &latency)
+        case .granted(_, let attempt, _): latency.granted(attempt, at: now)
+        case .started(_, let attempt, let start):
+            noteDispatch(latency.started(attempt, at: start, toldAt: now))
         case .attemptEnded(_, let attempt, let ending, let start, let end):
             if let start {
-                started(attempt, at: start, &latency)
+                noteDispatch(latency.started(attempt, at: start, toldAt: now))
                 runTime.recordNanoseconds(max(0, (end - start).nanoseconds))
             }
-            latency.grantedAt[attempt] = nil
+            latency.ended(attempt)
             let kind = AttemptOutcome(ending)
             guard let place = AttemptOutcome.allCases.firstIndex(of: kind) else { return }
             attempts[place].increment()
@@ -97,15 +98,8 @@ package struct CoordinatorMeters: Sendable {
         }
     }
 
-    /// Records the dispatch time of an attempt once, whichever notice reports its start first.
-    private func started(
-        _ attempt: AttemptID,
-        at start: Timestamp,
-        _ latency: inout CoordinatorLatency
-    ) {
-        guard let granted = latency.grantedAt.removeValue(forKey: attempt) else { return }
-        latency.dispatch.add(start - granted)
-        dispatchTime.recordNanoseconds(max(0, (start - granted).nanoseconds))
+    private func noteDispatch(_ time: Duration?) {
+        if let time { dispatchTime.recordNanoseconds(time.nanoseconds) }
     }
 
     // MARK: - How it is now

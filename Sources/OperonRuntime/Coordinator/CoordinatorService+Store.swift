@@ -306,7 +306,7 @@ extension CoordinatorService {
     /// - Parameter time: How long the disk took; `nil`: it was not asked.
     private func synced(upTo step: UInt64, in time: Duration? = nil) {
         guard keeping != nil else { return }
-        if let time, meters != nil { latency.sync.add(time) }
+        if let time, meters != nil { latency.synced(in: time) }
         keeping?.lastSync = machineTime.now()
         let messages = keeping?.gate.didSync(upTo: step) ?? []
         perform([], messages)
