@@ -27,7 +27,7 @@ let testSettings: [SwiftSetting] = [
 let build: [CSetting] =
     Context.environment["OPERON_BUILD"].map { [.define("OPERON_BUILD", to: "\"\($0)\"")] } ?? []
 
-/// What needs another process, or a database. Without this trait, the product `Operon` needs six
+/// What needs another process, or a database. Without this trait, the product `Operon` needs three
 /// packages, and no broker, server, database or TLS. SwiftPM fetches a package if any target may use
 /// it, so every use of the other packages depends on the trait.
 extension Target.Dependency {
@@ -143,8 +143,7 @@ let package = Package(
         .target(
             name: "OperonPorts",
             dependencies: [
-                "OperonModel",
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                "OperonModel"
             ],
             swiftSettings: settings
         ),
@@ -154,9 +153,8 @@ let package = Package(
             name: "OperonAMQP",
             dependencies: [
                 "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
                 .cluster("NIOSSL", "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -184,7 +182,7 @@ let package = Package(
             name: "OperonSQLite",
             dependencies: [
                 "COperonSQLite", "OperonModel", "OperonPorts", "OperonSystem",
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .cluster("NIOConcurrencyHelpers", "swift-nio"),
             ],
             swiftSettings: settings
         ),
@@ -197,11 +195,10 @@ let package = Package(
                 .cluster("HTTPTypes", "swift-http-types"),
                 .cluster("HummingbirdCore", "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOHTTP1", "swift-nio"),
                 .cluster("NIOHTTPTypes", "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
                 .cluster("NIOSSL", "swift-nio-ssl"),
             ],
             swiftSettings: settings
@@ -209,8 +206,7 @@ let package = Package(
         .target(
             name: "OperonMetrics",
             dependencies: [
-                .cluster("CoreMetrics", "swift-metrics"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .cluster("CoreMetrics", "swift-metrics")
             ],
             swiftSettings: settings
         ),
@@ -226,10 +222,9 @@ let package = Package(
                 "CZlib", "OperonModel", "OperonPorts", "OperonSystem", "OperonWire",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOHTTP1", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
                 .cluster("NIOSSL", "swift-nio-ssl"),
             ],
             swiftSettings: settings
@@ -245,7 +240,6 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .cluster("Instrumentation", "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .cluster("Tracing", "swift-distributed-tracing"),
                 .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
@@ -299,8 +293,7 @@ let package = Package(
                 "OperonSQLite", "OperonSystem", "OperonTerminal", "OperonTrust", "OperonWire",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
                 .cluster("UnixSignals", "swift-service-lifecycle"),
             ],
             swiftSettings: settings
@@ -382,8 +375,8 @@ let package = Package(
             name: "OperonFaultKit",
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonTrust", "OperonWire",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
             ],
             swiftSettings: testSettings
         ),
@@ -425,7 +418,7 @@ let package = Package(
                 "OperonAMQP", "OperonModel", "OperonPorts",
                 .cluster("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
             ],
             path: "Benchmarks/FloorBenchmark",
             swiftSettings: testSettings
@@ -482,7 +475,7 @@ let package = Package(
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTesting",
                 "OperonTrust",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .cluster("NIOConcurrencyHelpers", "swift-nio"),
             ],
             path: "Tests/ClusterKit",
             swiftSettings: testSettings
@@ -512,8 +505,8 @@ let package = Package(
                 .cluster("HTTPTypes", "swift-http-types"),
                 .cluster("HummingbirdCore", "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOEmbedded", "swift-nio"),
                 .cluster("NIOHTTPTypes", "swift-nio-extras"),
             ],
             path: "Tests/FuzzTargets",
@@ -523,8 +516,8 @@ let package = Package(
             name: "fuzzer",
             dependencies: [
                 "FuzzTargets",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
             ],
             path: "Tests/Fuzzer",
             swiftSettings: testSettings
@@ -572,7 +565,7 @@ let package = Package(
                 "conformance-worker", "operon", "ConformanceKit", "Operon", "OperonAMQP",
                 "OperonCore", "OperonFaultKit", "OperonPorts",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
             ],
             swiftSettings: testSettings
         ),
@@ -598,10 +591,10 @@ let package = Package(
             name: "OperonTracingTests",
             dependencies: [
                 "OperonModel", "OperonTracing",
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOConcurrencyHelpers", "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOHTTP1", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
             ],
             swiftSettings: testSettings
         ),
@@ -641,9 +634,9 @@ let package = Package(
             dependencies: [
                 "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
                 "OperonFaultKit",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
+                .cluster("NIOEmbedded", "swift-nio"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: testSettings
@@ -662,7 +655,7 @@ let package = Package(
                 "OperonTesting", "OperonTrust", "OperonWire",
                 .cluster("InMemoryTracing", "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .cluster("NIOConcurrencyHelpers", "swift-nio"),
                 .cluster("Tracing", "swift-distributed-tracing"),
             ],
             swiftSettings: testSettings
@@ -689,9 +682,9 @@ let package = Package(
                 "OperonPorts", "OperonSystem", "OperonTesting",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
+                .cluster("NIOConcurrencyHelpers", "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
             ],
             swiftSettings: testSettings
         ),
@@ -732,10 +725,10 @@ let package = Package(
                 "OperonRuntime", "OperonSystem", "OperonWire",
                 .cluster("AsyncHTTPClient", "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .cluster("NIOConcurrencyHelpers", "swift-nio"),
+                .cluster("NIOCore", "swift-nio"),
+                .cluster("NIOHTTP1", "swift-nio"),
+                .cluster("NIOPosix", "swift-nio"),
             ],
             swiftSettings: testSettings
         ),

@@ -27,6 +27,10 @@ void operon_process_name_thread(const char *name) {
     (void)pthread_setname_np(pthread_self(), name);
 }
 
+void operon_process_wait_semaphore(sem_t *semaphore, const struct timespec *end) {
+    while (sem_clockwait(semaphore, CLOCK_MONOTONIC, end) != 0 && errno == EINTR) {}
+}
+
 int operon_process_epoll(void) {
     return epoll_create1(EPOLL_CLOEXEC);
 }

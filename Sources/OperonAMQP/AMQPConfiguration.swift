@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonModel
 package import OperonPorts
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -80,7 +80,7 @@ package struct PrefixHolder: Hashable, Sendable {
 /// The workers of a coordinator, for other coordinators that ask who holds the prefix. The program
 /// updates it; the connection reads it.
 package final class Attendance: Sendable {
-    private let slots = NIOLockedValueBox<[Incarnation: Int]>([:])
+    private let slots = Mutex<[Incarnation: Int]>([:])
 
     package init() {}
 
@@ -88,16 +88,16 @@ package final class Attendance: Sendable {
         for notice in notices {
             switch notice {
             case .workerJoined(let worker, _, let count):
-                slots.withLockedValue { $0[worker.incarnation] = count }
+                slots.withLock { $0[worker.incarnation] = count }
             case .workerLost(let worker):
-                slots.withLockedValue { $0[worker.incarnation] = nil }
+                slots.withLock { $0[worker.incarnation] = nil }
             default: continue
             }
         }
     }
 
     var counts: (workers: Int, slots: Int) {
-        slots.withLockedValue { ($0.count, $0.values.reduce(0, +)) }
+        slots.withLock { ($0.count, $0.values.reduce(0, +)) }
     }
 }
 

@@ -3,6 +3,7 @@ import NIOCore
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonSystem
 
 /// The differences between the two sides of a transport.
 protocol LinkRole: Sendable {
@@ -38,6 +39,8 @@ extension LinkRole {
 ///
 /// `@unchecked Sendable`: all mutable state is used on `loop` only.
 final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
+    private enum Fault: Hashable { case overLimit }
+
     let inbox: BatchBuffer<Role.Event>
     let outbox: Outbox
     let role: Role
@@ -56,6 +59,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     private var isUp = false
     /// The last reported reason why there is no connection.
     private var toldReason: String?
+    private let faults = FaultLog<Fault>()
     private var hasToldAbsence = false
     private var isDraining = false
     /// The events of the current read and their cost.
@@ -403,14 +407,17 @@ extension AMQPLink: AMQPConnectionOwner {
                 arrived(event, bytes: message.body?.count ?? 0)
             }
         case .delivered:
-            guard let body = message.body else {
-                return logger.error(
-                    "a message over the limit was dropped",
-                    metadata: ["bytes": "\(message.bodyBytes)"]
-                )
-            }
+            guard let body = message.body else { return dropped(message.bodyBytes) }
             arrived(role.message(body), bytes: body.count)
         }
+    }
+
+    private func dropped(_ bytes: UInt64) {
+        guard let count = faults.count(.overLimit, at: now) else { return }
+        logger.error(
+            "a message over the limit was dropped",
+            metadata: ["bytes": "\(bytes)", "messages": "\(count)"]
+        )
     }
 
     func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String) {

@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 import NIOCore
 import OperonModel
 import OperonPorts
+import Synchronization
 
 /// Messages that were accepted but are not yet in the socket, in three lanes; each lane overtakes
 /// the next. Any task adds messages; the connection's event loop takes them.
@@ -43,7 +43,7 @@ final class Outbox: Sendable {
     static let bulkBytesMax = 1 << 20
     private let gate: RoomGate
     private let bulkGate = RoomGate(limit: Outbox.bulkBytesMax)
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     init(bytesMax: Int) { gate = RoomGate(limit: bytesMax) }
 
@@ -51,7 +51,7 @@ final class Outbox: Sendable {
 
     /// Returns whether the event loop has to be notified. The caller then waits for room.
     func append(_ message: Message) -> Bool {
-        state.withLockedValue { state in
+        state.withLock { state in
             // There is no connection, and the message would be lost with it anyway.
             guard state.isAccepting else { return false }
             gate(of: message).add(message.body.count + Self.messageOverhead)
@@ -85,7 +85,7 @@ final class Outbox: Sendable {
 
     /// Takes the next messages, urgent ones first, until they have `bytesMax` bytes.
     func take(bytesMax: Int) -> [Message] {
-        let messages = state.withLockedValue { state in
+        let messages = state.withLock { state in
             var messages: [Message] = []
             var bytes = 0
             while bytes < bytesMax,
@@ -105,7 +105,7 @@ final class Outbox: Sendable {
     /// Takes the waiting urgent messages, the only ones that may be sent while a large message is
     /// being written.
     func takeUrgent() -> [Message] {
-        let messages = state.withLockedValue { state in
+        let messages = state.withLock { state in
             defer { state.urgent.removeAll() }
             return Array(state.urgent)
         }
@@ -126,14 +126,14 @@ final class Outbox: Sendable {
 
     /// Drops further messages. Those that wait are still sent.
     func stopAccepting() {
-        state.withLockedValue { $0.isAccepting = false }
+        state.withLock { $0.isAccepting = false }
         // The connection is being closed, so no sender may wait for room any longer.
         gate.open()
         bulkGate.open()
     }
 
     private func clear(isAccepting: Bool) {
-        let dropped = state.withLockedValue { state in
+        let dropped = state.withLock { state in
             let messages = Array(state.urgent) + Array(state.ordinary) + Array(state.bulk)
             state = State(isAccepting: isAccepting)
             return messages

@@ -1,7 +1,7 @@
 import FoundationEssentials
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonSystem
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -56,7 +56,7 @@ final class AuditFiles: Sendable {
 
     let folder: String
     let bounds: AuditBounds
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
     /// What was noticed when the files were opened, as sentences for the log.
     let remarks: [String]
     /// The bytes of a last line that was not whole.
@@ -94,10 +94,10 @@ final class AuditFiles: Sendable {
         remarks = Array((opened?.remarks ?? []).prefix(AuditCheckView.problemsMax))
         tornBytes = opened?.torn ?? 0
         let chain = opened?.chain ?? before ?? AuditChain()
-        state = NIOLockedValueBox(State(segments: segments, chain: chain))
+        state = Mutex(State(segments: segments, chain: chain))
     }
 
-    deinit { state.withLockedValue { if $0.file >= 0 { _ = close($0.file) } } }
+    deinit { state.withLock { if $0.file >= 0 { _ = close($0.file) } } }
 
     // MARK: - Writing
 
@@ -109,7 +109,7 @@ final class AuditFiles: Sendable {
         at now: WallTime,
         isSynced: Bool
     ) -> Result<[UInt64], AuditError> {
-        state.withLockedValue { state in
+        state.withLock { state in
             Result { () throws(AuditError) in
                 if let failure = state.failure { throw failure }
                 try prepare(&state, now)
@@ -221,7 +221,7 @@ final class AuditFiles: Sendable {
     private static let segmentsPerPage = 4
 
     func page(_ query: AuditQuery) throws(AuditError) -> AuditPage {
-        let segments = state.withLockedValue { $0.segments }
+        let segments = state.withLock { $0.segments }
         var found: [AuditEntry] = []
         var looked = 0
         for segment in segments.reversed() {
@@ -251,7 +251,7 @@ final class AuditFiles: Sendable {
 
     /// Reads everything, and checks each entry.
     func check() throws(AuditError) -> AuditCheckView {
-        let (segments, head) = state.withLockedValue { ($0.segments, $0.chain) }
+        let (segments, head) = state.withLock { ($0.segments, $0.chain) }
         var check = Check()
         for segment in segments {
             check.add(try Self.read(segment.path, atMost: segment.bytes), of: segment)

@@ -1,30 +1,30 @@
 import HummingbirdCore
 import Logging
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOSSL
 import OperonSystem
+import Synchronization
 
 /// The certificate and the key with which the API answers, as they are now. Connections that exist
 /// keep what they began with.
 final class Certificates: Sendable {
     private let files: TLSFiles
-    private let current: NIOLockedValueBox<NIOSSLContext>
+    private let current: Mutex<NIOSSLContext>
 
     /// - Throws: an error if the files cannot be read or do not fit each other.
     init(_ files: TLSFiles) throws(HTTPServerError) {
         self.files = files
-        current = NIOLockedValueBox(try Self.context(files))
+        current = Mutex(try Self.context(files))
     }
 
-    var context: NIOSSLContext { current.withLockedValue { $0 } }
+    var context: NIOSSLContext { current.withLock { $0 } }
 
     /// Reads the files again.
     ///
     /// - Throws: an error if they cannot be used; then the earlier ones stay.
     func reload() throws(HTTPServerError) {
         let context = try Self.context(files)
-        current.withLockedValue { $0 = context }
+        current.withLock { $0 = context }
     }
 
     private static func context(_ files: TLSFiles) throws(HTTPServerError) -> NIOSSLContext {

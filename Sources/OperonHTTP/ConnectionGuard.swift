@@ -1,8 +1,8 @@
 import HTTPTypes
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTPTypes
 import OperonPorts
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -21,7 +21,7 @@ final class Connections: Sendable {
         var channels: [ConnectionTable.ID: any Channel] = [:]
     }
 
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
     private let bounds: ConnectionTable.Bounds
     private let refusedMax: Int
 
@@ -30,7 +30,7 @@ final class Connections: Sendable {
     init(_ bounds: ConnectionTable.Bounds, refusedMax: Int) {
         self.bounds = bounds
         self.refusedMax = refusedMax
-        state = NIOLockedValueBox(State(table: ConnectionTable(bounds)))
+        state = Mutex(State(table: ConnectionTable(bounds)))
     }
 
     /// The most sockets at a time: further connections wait in the kernel until one has been
@@ -41,11 +41,11 @@ final class Connections: Sendable {
     /// How long the first request of a connection may be on its way.
     var firstRequest: Duration { bounds.firstRequest }
 
-    var count: Int { state.withLockedValue { $0.table.count } }
+    var count: Int { state.withLock { $0.table.count } }
 
     /// `nil` if there is no room for the connection.
     func open(_ channel: any Channel, from address: String?) -> ConnectionTable.ID? {
-        let (id, rival): (ConnectionTable.ID?, (any Channel)?) = state.withLockedValue { state in
+        let (id, rival): (ConnectionTable.ID?, (any Channel)?) = state.withLock { state in
             switch state.table.open(from: address, at: .now) {
             case .refused: return (nil, nil)
             case .admitted(let id, let rival):
@@ -59,23 +59,23 @@ final class Connections: Sendable {
 
     /// Whether one more connection without a place may wait for its request.
     func keepsRefused() -> Bool {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state.refusedCount < refusedMax else { return false }
             state.refusedCount += 1
             return true
         }
     }
 
-    func releasesRefused() { state.withLockedValue { $0.refusedCount -= 1 } }
+    func releasesRefused() { state.withLock { $0.refusedCount -= 1 } }
 
     func asks(_ id: ConnectionTable.ID, forHealth: Bool) -> Bool {
-        state.withLockedValue { $0.table.asks(id, forHealth: forHealth) }
+        state.withLock { $0.table.asks(id, forHealth: forHealth) }
     }
 
-    func waits(_ id: ConnectionTable.ID) { state.withLockedValue { $0.table.waits(id) } }
+    func waits(_ id: ConnectionTable.ID) { state.withLock { $0.table.waits(id) } }
 
     func close(_ id: ConnectionTable.ID) {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.table.close(id)
             state.channels[id] = nil
         }
@@ -336,10 +336,10 @@ enum PeerUser {
     /// Whether the client is this user or root.
     static func isWelcome(at channel: any Channel) -> Bool {
         // Already completed, because this runs on the channel's own event loop.
-        let found = NIOLockedValueBox<UInt32?>(nil)
+        let found = Mutex<UInt32?>(nil)
         credentials(at: channel)?
-            .whenSuccess { peer in found.withLockedValue { $0 = peer.user } }
-        guard let user = found.withLockedValue({ $0 }) else { return false }
+            .whenSuccess { peer in found.withLock { $0 = peer.user } }
+        guard let user = found.withLock({ $0 }) else { return false }
         return isWelcome(user)
     }
 

@@ -1,8 +1,8 @@
 import HummingbirdCore
-import NIOConcurrencyHelpers
 import NIOCore
 import OperonModel
 import OperonPorts
+import Synchronization
 
 /// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks can write
 /// at the same time.
@@ -88,7 +88,7 @@ extension Channel {
 /// The current readers of streams, and the signal that ends them.
 final class StreamTable: Sendable {
     private let maximum: Int
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     private struct State {
         var count = 0
@@ -101,19 +101,19 @@ final class StreamTable: Sendable {
 
     /// `false` if there are too many readers.
     func enter() -> Bool {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state.count < maximum, !state.isOver else { return false }
             state.count += 1
             return true
         }
     }
 
-    func leave() { state.withLockedValue { $0.count -= 1 } }
+    func leave() { state.withLock { $0.count -= 1 } }
 
-    var count: Int { state.withLockedValue { $0.count } }
+    var count: Int { state.withLock { $0.count } }
 
     func end() {
-        let waiting = state.withLockedValue { state in
+        let waiting = state.withLock { state in
             state.isOver = true
             defer { state.waiting = [:] }
             return Array(state.waiting.values)
@@ -124,7 +124,7 @@ final class StreamTable: Sendable {
     /// Returns when the streams end or the task is cancelled.
     func untilEnd() async {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
-        let id: Int? = state.withLockedValue { state in
+        let id: Int? = state.withLock { state in
             guard !state.isOver else { return nil }
             state.next += 1
             state.waiting[state.next] = continuation
@@ -132,6 +132,6 @@ final class StreamTable: Sendable {
         }
         guard let id else { return }
         for await _ in stream {}
-        state.withLockedValue { $0.waiting[id] = nil }
+        state.withLock { $0.waiting[id] = nil }
     }
 }

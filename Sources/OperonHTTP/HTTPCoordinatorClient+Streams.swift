@@ -1,5 +1,4 @@
 import AsyncHTTPClient
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -7,6 +6,7 @@ import NIOSSL
 package import OperonModel
 package import OperonPorts
 import OperonSystem
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -77,7 +77,7 @@ extension HTTPCoordinatorClient {
         of selector: LogSelector,
         _ query: LogQuery
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
-        let position = NIOLockedValueBox(LogPosition())
+        let position = Mutex(LogPosition())
         let reader = StreamReader(self, lastID: nil) { _ in
             let ask =
                 switch selector {
@@ -85,7 +85,7 @@ extension HTTPCoordinatorClient {
                 case .graph(let graph): Ask(.GET, "graphs", graph, "log")
                 }
             // After a lost connection the stream begins anew. What was read is left out here.
-            let tail = position.withLockedValue { $0.isAtStart ? query.tail : nil }
+            let tail = position.withLock { $0.isAtStart ? query.tail : nil }
             return ask.with("follow", query.follow ? true : nil).with("tail", tail)
                 .with("since", query.since.map { TimeText($0) })
                 .with("attempt", query.attempt)
@@ -98,7 +98,7 @@ extension HTTPCoordinatorClient {
                 case "problem": throw try JSONBytes.decode(Problem.self, event.data).error
                 default:
                     let log = try JSONBytes.decode(LogView.self, event.data)
-                    if let new = position.withLockedValue({ $0.new(in: log) }) { return new }
+                    if let new = position.withLock({ $0.new(in: log) }) { return new }
                 }
             }
             return nil

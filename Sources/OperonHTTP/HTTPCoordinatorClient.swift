@@ -1,5 +1,4 @@
 import AsyncHTTPClient
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -7,6 +6,7 @@ import NIOSSL
 package import OperonModel
 package import OperonPorts
 import OperonSystem
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -19,7 +19,7 @@ import Darwin
 /// A coordinator in another process, reached over its HTTP API.
 ///
 /// `shutDown` ends it. A debug build stops if a client is released without it.
-package struct HTTPCoordinatorClient: CoordinatorClient {
+package final class HTTPCoordinatorClient: CoordinatorClient {
     let configuration: Configuration
     let codec: any GraphCodec
     private let url: CoordinatorURL
@@ -27,10 +27,9 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     private let calls: HTTPClient
     /// Treats silence as a dead connection, because a stream sends something every 15 s.
     private let streams: HTTPClient
-    /// Shared by all copies.
-    private let ending = NIOLockedValueBox(false)
-    /// Read from the file, and used until a coordinator does not know it. Shared by all copies.
-    private let ownToken = NIOLockedValueBox(Secret<String?>(wrappedValue: nil))
+    private let ending = Mutex(false)
+    /// Read from the file, and used until a coordinator does not know it.
+    private let ownToken = Mutex(Secret<String?>(wrappedValue: nil))
 
     package struct Configuration: Sendable {
         /// `unix:PATH`, `http://HOST:PORT` or `https://…`; without a port, 7350.
@@ -169,13 +168,13 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
 
     /// Closes the connections. Calls in progress and open streams end with `ClientError.closed`.
     package func shutDown() async {
-        ending.withLockedValue { $0 = true }
+        ending.withLock { $0 = true }
         // This only fails if it was shut down before.
         try? await calls.shutdown()
         try? await streams.shutdown()
     }
 
-    var isShutDown: Bool { ending.withLockedValue { $0 } }
+    var isShutDown: Bool { ending.withLock { $0 } }
 
     // MARK: - Asking
 
@@ -311,7 +310,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         }
         guard (200..<300).contains(response.status.code) else {
             if response.status == .unauthorized {
-                ownToken.withLockedValue { $0.wrappedValue = nil }
+                ownToken.withLock { $0.wrappedValue = nil }
             }
             throw await problem(response)
         }
@@ -319,10 +318,10 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     }
 
     private func token() throws(ClientError) -> String? {
-        let known = ownToken.withLockedValue { $0.wrappedValue }
+        let known = ownToken.withLock { $0.wrappedValue }
         if let known = configuration.token ?? known { return known }
         let token = try configuration.ownToken()
-        ownToken.withLockedValue { $0.wrappedValue = token }
+        ownToken.withLock { $0.wrappedValue = token }
         return token
     }
 

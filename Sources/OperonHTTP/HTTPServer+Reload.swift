@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 import NIOPosix
 import OperonModel
 import OperonSystem
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -27,7 +27,7 @@ extension HTTPServer {
     /// - Returns: Sentences for the log: what was read, or why the earlier one stays.
     package func reload() async -> [String] {
         let paths = reloadedPaths
-        stamps.withLockedValue { $0.take(paths) }
+        stamps.withLock { $0.take(paths) }
         var said: [String] = []
         if let path = context.configuration.tokensFile {
             said.append(
@@ -40,7 +40,7 @@ extension HTTPServer {
             )
         }
         if let files = context.configuration.tls {
-            let certificates = certificates.withLockedValue { $0 }
+            let certificates = certificates.withLock { $0 }
             said.append(
                 await readAgain("certificate in \(files.certificate)") {
                     () throws(HTTPServerError) in
@@ -69,10 +69,10 @@ extension HTTPServer {
         let paths = reloadedPaths
         guard !paths.isEmpty else { return }
         // What was read by command before this began is what has been read.
-        stamps.withLockedValue { if $0.isEmpty { $0.take(paths) } }
+        stamps.withLock { if $0.isEmpty { $0.take(paths) } }
         while true {
             try await Task.sleep(for: pace)
-            guard stamps.withLockedValue({ $0.hasSettled(paths) }) else { continue }
+            guard stamps.withLock({ $0.hasSettled(paths) }) else { continue }
             for sentence in await reload() { say(sentence) }
         }
     }

@@ -1,11 +1,11 @@
 import HummingbirdCore
 package import Logging
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 package import OperonModel
 package import OperonPorts
 import OperonSystem
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -23,9 +23,9 @@ package final class HTTPServer: Sendable {
     let context: Context
     let logger: Logger
     /// `nil`: without TLS, and before the server runs.
-    let certificates = NIOLockedValueBox<Certificates?>(nil)
+    let certificates = Mutex<Certificates?>(nil)
     /// What the files were like when they were last read.
-    let stamps = NIOLockedValueBox(FileStamps())
+    let stamps = Mutex(FileStamps())
 
     /// Everything that is needed to answer requests.
     struct Context: Sendable {
@@ -40,10 +40,15 @@ package final class HTTPServer: Sendable {
         let plans = GraphPlans()
         let bodies: BodyBudget
         fileprivate(set) var connections: Connections
-        fileprivate let pageAddress = NIOLockedValueBox<ListenAddress?>(nil)
+        /// That of the socket and that of its page have one.
+        fileprivate let pagePlace = PagePlace()
 
         /// Where the page beside a socket is; `nil`: there is none.
-        var page: ListenAddress? { pageAddress.withLockedValue { $0 } }
+        var page: ListenAddress? { pagePlace.address.withLock { $0 } }
+    }
+
+    fileprivate final class PagePlace: Sendable {
+        let address = Mutex<ListenAddress?>(nil)
     }
 
     /// - Parameters:
@@ -111,14 +116,14 @@ package final class HTTPServer: Sendable {
     private func servePage(whenReady: @escaping @Sendable () -> Void) async {
         do throws(HTTPServerError) {
             try await HTTPServer(pageOf: self).serve { address in
-                self.context.pageAddress.withLockedValue { $0 = address }
+                self.context.pagePlace.address.withLock { $0 = address }
                 whenReady()
             }
         } catch {
             let reason = Logger.MetadataValue.string(error.message)
             logger.warning("there is no page for browsers", metadata: ["reason": reason])
         }
-        context.pageAddress.withLockedValue { $0 = nil }
+        context.pagePlace.address.withLock { $0 = nil }
         whenReady()
     }
 
@@ -129,7 +134,7 @@ package final class HTTPServer: Sendable {
             return try await serve(connection, onListening)
         }
         let made = try Certificates(files)
-        certificates.withLockedValue { $0 = made }
+        certificates.withLock { $0 = made }
         try await serve(SecuredChannel(base: connection, certificates: made), onListening)
     }
 
@@ -179,29 +184,29 @@ package final class HTTPServer: Sendable {
         case .socket(let path):
             let file = try SocketFile(taking: path)
             defer { file.remove() }
-            let problem = NIOLockedValueBox<HTTPServerError?>(nil)
+            let problem = Mutex<HTTPServerError?>(nil)
             try await run(child, at: .unixDomainSocket(path: path)) { _ in
                 do throws(HTTPServerError) {
                     try file.protect()
                 } catch {
-                    problem.withLockedValue { $0 = error }
+                    problem.withLock { $0 = error }
                     return self.stop()
                 }
                 await onListening(.socket(path))
             }
-            if let problem = problem.withLockedValue({ $0 }) { throw problem }
+            if let problem = problem.withLock({ $0 }) { throw problem }
         case .tcp(let listen):
-            let isExposed = NIOLockedValueBox(false)
+            let isExposed = Mutex(false)
             try await run(child, at: .hostname(listen.host, port: listen.port)) { address in
                 // A host name may stand for an address that other machines can reach.
                 if listen.isLoopback, address?.isLoopback == false {
-                    isExposed.withLockedValue { $0 = true }
+                    isExposed.withLock { $0 = true }
                     return self.stop()
                 }
                 let port = address?.port ?? listen.port
                 await onListening(.tcp(HTTPAddress(host: listen.host, port: port)))
             }
-            guard !isExposed.withLockedValue({ $0 }) else {
+            guard !isExposed.withLock({ $0 }) else {
                 throw HTTPServerError(
                     .unsafe,
                     "\(listen.host) stands for an address that other machines reach: listen on "
@@ -307,19 +312,19 @@ package final class HTTPServer: Sendable {
 /// can take all memory.
 final class BodyBudget: Sendable {
     private let bytesMax: Int
-    private let bytes = NIOLockedValueBox(0)
+    private let bytes = Mutex(0)
 
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
     func take(_ count: Int) -> Bool {
-        bytes.withLockedValue { bytes in
+        bytes.withLock { bytes in
             guard bytes + count <= bytesMax else { return false }
             bytes += count
             return true
         }
     }
 
-    func give(_ count: Int) { bytes.withLockedValue { $0 -= count } }
+    func give(_ count: Int) { bytes.withLock { $0 -= count } }
 
-    var count: Int { bytes.withLockedValue { $0 } }
+    var count: Int { bytes.withLock { $0 } }
 }

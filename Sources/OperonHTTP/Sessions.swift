@@ -1,7 +1,7 @@
 import HTTPTypes
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonSystem
+import Synchronization
 
 /// The browsers that are logged in.
 ///
@@ -57,7 +57,7 @@ final class Sessions: Sendable {
         var codes = Entries()
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let now: @Sendable () -> ContinuousClock.Instant
 
     /// - Parameter now: The time; another clock only in tests.
@@ -65,24 +65,24 @@ final class Sessions: Sendable {
         self.now = now
     }
 
-    var count: Int { state.withLockedValue { $0.sessions.count } }
+    var count: Int { state.withLock { $0.sessions.count } }
 
     /// Begins a session. Returns the secret that the browser is to send.
     func begin(for caller: Caller) -> String {
         let secret = Self.drawnSecret()
         let now = now()
         let entry = Entry(caller: caller, end: now + Self.lifetime)
-        state.withLockedValue { $0.sessions.insert(Self.key(secret), entry, now: now) }
+        state.withLock { $0.sessions.insert(Self.key(secret), entry, now: now) }
         return secret
     }
 
     func caller(showing secret: String) -> Caller? {
         let now = now()
-        return state.withLockedValue { $0.sessions.caller(Self.key(secret), now: now) }
+        return state.withLock { $0.sessions.caller(Self.key(secret), now: now) }
     }
 
     func end(_ secret: String) {
-        state.withLockedValue { $0.sessions.remove(Self.key(secret)) }
+        state.withLock { $0.sessions.remove(Self.key(secret)) }
     }
 
     /// Draws a code that begins one session.
@@ -90,14 +90,14 @@ final class Sessions: Sendable {
         let code = Self.drawnSecret()
         let now = now()
         let entry = Entry(caller: caller, end: now + Self.codeLifetime)
-        state.withLockedValue { $0.codes.insert(Self.key(code), entry, now: now) }
+        state.withLock { $0.codes.insert(Self.key(code), entry, now: now) }
         return code
     }
 
     /// Whose code it is. It is then used up.
     func take(code: String) -> Caller? {
         let now = now()
-        return state.withLockedValue { state in
+        return state.withLock { state in
             let key = Self.key(code)
             defer { state.codes.remove(key) }
             return state.codes.caller(key, now: now)

@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 package import OperonModel
 import OperonPorts
+import Synchronization
 
 /// All tokens that a coordinator knows, and what each shown token means now.
 ///
@@ -34,9 +34,9 @@ package final class TokenBook: Sendable {
         var readers: [Int: AsyncStream<Void>.Continuation] = [:]
     }
 
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
     /// Held while the file of created tokens is written.
-    private let writing = NIOLock()
+    private let writing = Mutex(())
     /// The file of tokens; `nil`: there is none.
     private let filePath: String?
     /// The file of created tokens; `nil`: they are only in memory.
@@ -59,7 +59,7 @@ package final class TokenBook: Sendable {
         let created = try createdPath.map { path throws(HTTPServerError) in
             try CreatedTokens(file: path)
         }
-        state = NIOLockedValueBox(State(file: file, created: created ?? CreatedTokens()))
+        state = Mutex(State(file: file, created: created ?? CreatedTokens()))
         self.filePath = filePath
         self.createdPath = createdPath
         self.now = now
@@ -67,7 +67,7 @@ package final class TokenBook: Sendable {
 
     /// A book of tokens that nobody creates and no file has.
     init(_ tokens: AccessTokens, now: @escaping @Sendable () -> WallTime) {
-        state = NIOLockedValueBox(State(file: tokens, created: CreatedTokens()))
+        state = Mutex(State(file: tokens, created: CreatedTokens()))
         filePath = nil
         createdPath = nil
         self.now = now
@@ -75,14 +75,14 @@ package final class TokenBook: Sendable {
 
     /// Whether there is no token at all.
     var isEmpty: Bool {
-        state.withLockedValue { $0.file.isEmpty && $0.created.entries.isEmpty }
+        state.withLock { $0.file.isEmpty && $0.created.entries.isEmpty }
     }
 
     func verdict(showing token: String) -> Verdict { verdict(AccessTokens.digest(token)) }
 
     /// What the token with this hash means now.
     func verdict(_ digest: [UInt8]) -> Verdict {
-        let (file, created) = state.withLockedValue { state in
+        let (file, created) = state.withLock { state in
             (state.file.entry(digest), state.created.entry(digest))
         }
         guard let entry = file ?? created?.token else { return .unknown }
@@ -103,7 +103,7 @@ package final class TokenBook: Sendable {
     /// What the token of this name may not do, also if it has expired or was revoked. Without such
     /// a token there are no bounds.
     package func bounds(of name: String) -> SubmitterBounds {
-        let entry = state.withLockedValue { state in
+        let entry = state.withLock { state in
             state.file.entries.first { $0.name == name }
                 ?? state.created.entries.last { $0.token.name == name }?.token
         }
@@ -120,7 +120,7 @@ package final class TokenBook: Sendable {
         while !Task.isCancelled {
             // Before the look, so that no change is missed.
             let (number, changes) = addReader()
-            defer { state.withLockedValue { $0.readers[number] = nil } }
+            defer { state.withLock { $0.readers[number] = nil } }
             guard case .valid = verdict(digest) else { return }
             let left = timeLeft(digest)
             await withTaskGroup(of: Void.self) { group in
@@ -136,7 +136,7 @@ package final class TokenBook: Sendable {
         let (changes, continuation) = AsyncStream<Void>.makeStream(
             bufferingPolicy: .bufferingNewest(1)
         )
-        let number = state.withLockedValue { state in
+        let number = state.withLock { state in
             state.nextReader += 1
             state.readers[state.nextReader] = continuation
             return state.nextReader
@@ -145,7 +145,7 @@ package final class TokenBook: Sendable {
     }
 
     private func timeLeft(_ digest: [UInt8]) -> Duration? {
-        state.withLockedValue { state in
+        state.withLock { state in
             (state.file.entry(digest) ?? state.created.entry(digest)?.token)?.expires
         }.map { max(.zero, $0 - now()) }
     }
@@ -154,13 +154,13 @@ package final class TokenBook: Sendable {
 
     /// Takes the tokens of the file of tokens, as it is now.
     package func replaceFile(_ file: AccessTokens) {
-        state.withLockedValue { $0.file = file }
+        state.withLock { $0.file = file }
         wakeReaders()
     }
 
     /// All tokens, those of the file first.
     var views: [TokenView] {
-        let (file, created) = state.withLockedValue { ($0.file.entries, $0.created.entries) }
+        let (file, created) = state.withLock { ($0.file.entries, $0.created.entries) }
         let now = now()
         // The token of the own user has no name, and is in no list.
         return file.filter { !$0.name.isEmpty }.map { view($0, .file, now) }
@@ -281,24 +281,24 @@ package final class TokenBook: Sendable {
     private func change(
         _ body: (inout CreatedTokens, [AccessTokens.Entry]) throws(ClientError) -> Void
     ) throws(ClientError) {
-        writing.lock()
-        defer { writing.unlock() }
-        var (created, file) = state.withLockedValue { ($0.created, $0.file.entries) }
-        try body(&created, file)
-        if let createdPath {
-            do throws(HTTPServerError) {
-                try created.write(to: createdPath)
-            } catch {
-                throw ClientError(.unavailable, error.message)
+        try writing.withLock { _ throws(ClientError) in
+            var (created, file) = state.withLock { ($0.created, $0.file.entries) }
+            try body(&created, file)
+            if let createdPath {
+                do throws(HTTPServerError) {
+                    try created.write(to: createdPath)
+                } catch {
+                    throw ClientError(.unavailable, error.message)
+                }
             }
+            let changed = created
+            state.withLock { $0.created = changed }
+            wakeReaders()
         }
-        let changed = created
-        state.withLockedValue { $0.created = changed }
-        wakeReaders()
     }
 
     private func wakeReaders() {
-        let readers = state.withLockedValue { Array($0.readers.values) }
+        let readers = state.withLock { Array($0.readers.values) }
         for reader in readers { reader.yield() }
     }
 }

@@ -1,5 +1,5 @@
 import CoreMetrics
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// One value of one metric family.
 protocol Cell: Sendable {
@@ -7,46 +7,46 @@ protocol Cell: Sendable {
 }
 
 final class CounterCell: Cell, CounterHandler {
-    private let value = NIOLockedValueBox<Int64>(0)
+    private let value = Mutex<Int64>(0)
 
     func increment(by amount: Int64) {
-        value.withLockedValue { value in
+        value.withLock { value in
             let (sum, overflow) = value.addingReportingOverflow(amount)
             value = overflow ? .max : sum
         }
     }
 
-    func reset() { value.withLockedValue { $0 = 0 } }
+    func reset() { value.withLock { $0 = 0 } }
 
     func write(_ label: String, _ labels: Labels, to text: inout String) {
-        text += "\(label)\(labels.written()) \(value.withLockedValue { $0 })\n"
+        text += "\(label)\(labels.written()) \(value.withLock { $0 })\n"
     }
 }
 
 final class FloatingCounterCell: Cell, FloatingPointCounterHandler {
-    private let value = NIOLockedValueBox(0.0)
+    private let value = Mutex(0.0)
 
-    func increment(by amount: Double) { value.withLockedValue { $0 += amount } }
+    func increment(by amount: Double) { value.withLock { $0 += amount } }
 
-    func reset() { value.withLockedValue { $0 = 0 } }
+    func reset() { value.withLock { $0 = 0 } }
 
     func write(_ label: String, _ labels: Labels, to text: inout String) {
-        text += "\(label)\(labels.written()) \(Number.text(value.withLockedValue { $0 }))\n"
+        text += "\(label)\(labels.written()) \(Number.text(value.withLock { $0 }))\n"
     }
 }
 
 final class GaugeCell: Cell, MeterHandler, RecorderHandler {
-    private let value = NIOLockedValueBox(0.0)
+    private let value = Mutex(0.0)
 
     func set(_ value: Int64) { set(Double(value)) }
-    func set(_ value: Double) { self.value.withLockedValue { $0 = value } }
-    func increment(by amount: Double) { value.withLockedValue { $0 += amount } }
-    func decrement(by amount: Double) { value.withLockedValue { $0 -= amount } }
+    func set(_ value: Double) { self.value.withLock { $0 = value } }
+    func increment(by amount: Double) { value.withLock { $0 += amount } }
+    func decrement(by amount: Double) { value.withLock { $0 -= amount } }
     func record(_ value: Int64) { set(value) }
     func record(_ value: Double) { set(value) }
 
     func write(_ label: String, _ labels: Labels, to text: inout String) {
-        text += "\(label)\(labels.written()) \(Number.text(value.withLockedValue { $0 }))\n"
+        text += "\(label)\(labels.written()) \(Number.text(value.withLock { $0 }))\n"
     }
 }
 
@@ -58,18 +58,18 @@ final class HistogramCell: Cell, RecorderHandler, TimerHandler {
     }
 
     private let bounds: [Double]
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
 
     init(_ bounds: [Double]) {
         self.bounds = bounds
-        state = NIOLockedValueBox(State(counts: Array(repeating: 0, count: bounds.count + 1)))
+        state = Mutex(State(counts: Array(repeating: 0, count: bounds.count + 1)))
     }
 
     func record(_ value: Int64) { record(Double(value)) }
 
     func record(_ value: Double) {
         let bucket = bounds.firstIndex { value <= $0 } ?? bounds.count
-        state.withLockedValue { state in
+        state.withLock { state in
             state.counts[bucket] += 1
             state.sum += value
         }
@@ -78,7 +78,7 @@ final class HistogramCell: Cell, RecorderHandler, TimerHandler {
     func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }
 
     func write(_ label: String, _ labels: Labels, to text: inout String) {
-        let state = state.withLockedValue { $0 }
+        let state = state.withLock { $0 }
         var total: UInt64 = 0
         for (place, count) in state.counts.enumerated() {
             total += count

@@ -1,5 +1,5 @@
 package import CoreMetrics
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// A swift-metrics backend that keeps all values in memory and writes them in the Prometheus text
 /// format, version 0.0.4. Timers and aggregating recorders are histograms. The label of a timer
@@ -19,7 +19,7 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
     package static let seriesMax = 10_000
 
     private let help: [String: String]
-    private let families = NIOLockedValueBox<[String: Family]>([:])
+    private let families = Mutex<[String: Family]>([:])
 
     /// - Parameter help: the meaning of each label, in a sentence.
     package init(help: [String: String] = [:]) { self.help = help }
@@ -73,7 +73,7 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         _ make: () -> Value
     ) -> Value {
         let labels = Labels(dimensions)
-        return families.withLockedValue { families in
+        return families.withLock { families in
             if let known = families[label]?.cells[labels] as? Value { return known }
             let new = make()
             // Modified in place: copying the family for each new value would take quadratic time.
@@ -104,7 +104,7 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
 
     /// The same, with computed values. Their labels must not be labels of stored values.
     package func text(with gauges: [Gauges]) -> String {
-        var families = families.withLockedValue { $0 }
+        var families = families.withLock { $0 }
         for gauges in gauges {
             var family = Family(type: .gauge)
             for (dimensions, value) in gauges.values {

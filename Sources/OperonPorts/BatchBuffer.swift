@@ -1,4 +1,4 @@
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Hands arriving elements to one consumer. Each batch holds everything that is waiting, so the
 /// busier the consumer is, the larger its batches are.
@@ -23,18 +23,18 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
 
     /// Counts the cost of the waiting elements.
     package let gate: RoomGate
-    private let state = NIOLockedValueBox(State())
-    private let onRoom: NIOLockedValueBox<(@Sendable () -> Void)?>
+    private let state = Mutex(State())
+    private let onRoom: Mutex<(@Sendable () -> Void)?>
 
     /// `onRoom` is called when the consumer has made room in a full buffer.
     package init(costLimit: Int, onRoom: (@Sendable () -> Void)? = nil) {
         gate = RoomGate(limit: costLimit)
-        self.onRoom = NIOLockedValueBox(onRoom)
+        self.onRoom = Mutex(onRoom)
     }
 
     /// Sets `onRoom` later, for an owner that is created after its buffer.
     package func setOnRoom(_ onRoom: @escaping @Sendable () -> Void) {
-        self.onRoom.withLockedValue { $0 = onRoom }
+        self.onRoom.withLock { $0 = onRoom }
     }
 
     /// Whether the waiting elements cost no more than the limit.
@@ -54,7 +54,7 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
     package func append(_ elements: [Element], cost: Int) -> Bool {
         guard !elements.isEmpty else { return true }
         let hasRoom = gate.add(cost)
-        let (consumer, batch, paid) = state.withLockedValue { state in
+        let (consumer, batch, paid) = state.withLock { state in
             guard !state.isFinished else {
                 return (nil as CheckedContinuation<[Element]?, Never>?, [Element](), cost)
             }
@@ -71,13 +71,13 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
         }
         consumer?.resume(returning: batch)
         guard paid > 0 else { return hasRoom }
-        if gate.remove(paid) { onRoom.withLockedValue { $0 }?() }
+        if gate.remove(paid) { onRoom.withLock { $0 }?() }
         return true
     }
 
     /// Ends the stream: later elements are ignored.
     package func finish() {
-        let consumer = state.withLockedValue { state in
+        let consumer = state.withLock { state in
             state.isFinished = true
             defer { state.consumer = nil }
             return state.consumer
@@ -89,7 +89,7 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
 
     private func next() async -> [Element]? {
         let batch: [Element]? = await withCheckedContinuation { continuation in
-            let (answer, paid) = state.withLockedValue { state -> ([Element]??, Int) in
+            let (answer, paid) = state.withLock { state -> ([Element]??, Int) in
                 if !state.waiting.isEmpty {
                     let (batch, paid) = state.take()
                     return (.some(batch), paid)
@@ -99,7 +99,7 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
                 state.consumer = continuation
                 return (nil, 0)
             }
-            if paid > 0, gate.remove(paid) { onRoom.withLockedValue { $0 }?() }
+            if paid > 0, gate.remove(paid) { onRoom.withLock { $0 }?() }
             if let answer { continuation.resume(returning: answer) }
         }
         return batch
@@ -107,7 +107,7 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
 
     /// The consumer's task was cancelled while it waited.
     private func release() {
-        let consumer = state.withLockedValue { state in
+        let consumer = state.withLock { state in
             defer { state.consumer = nil }
             return state.consumer
         }

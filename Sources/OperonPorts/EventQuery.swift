@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 package import OperonModel
+import Synchronization
 
 /// Which events a reader wants.
 package struct EventQuery: Hashable, Sendable {
@@ -49,13 +49,13 @@ package enum EventItem: Sendable {
 /// An event that several readers have in common. It is encoded at most once.
 package final class SharedEvent: Sendable {
     package let view: EventView
-    private let encoded = NIOLockedValueBox<[UInt8]?>(nil)
+    private let encoded = Mutex<[UInt8]?>(nil)
 
     package init(_ view: EventView) { self.view = view }
 
     /// Its encoded form. The first call decides it, so all readers have to pass the same function.
     package func encoded(by encode: (EventView) -> [UInt8]) -> [UInt8] {
-        encoded.withLockedValue { encoded in
+        encoded.withLock { encoded in
             if let encoded { return encoded }
             let bytes = encode(view)
             encoded = bytes

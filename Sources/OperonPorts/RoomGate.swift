@@ -1,4 +1,4 @@
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Counts waiting elements and suspends those who add more while there are too many. Every buffer
 /// of the transports is bounded this way: it holds at most the limit and one message per sender.
@@ -18,19 +18,19 @@ package final class RoomGate: Sendable {
     }
 
     private let limit: Int
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     /// `limit` has the unit of `add` and `remove`, usually bytes.
     package init(limit: Int) { self.limit = limit }
 
-    package var used: Int { state.withLockedValue { $0.used } }
+    package var used: Int { state.withLock { $0.used } }
 
-    package var hasRoom: Bool { state.withLockedValue { $0.used <= limit } }
+    package var hasRoom: Bool { state.withLock { $0.used <= limit } }
 
     /// Returns whether there is room for more.
     @discardableResult
     package func add(_ amount: Int) -> Bool {
-        state.withLockedValue {
+        state.withLock {
             $0.used += amount
             return $0.used <= limit
         }
@@ -39,7 +39,7 @@ package final class RoomGate: Sendable {
     /// Returns whether this call made room in a full gate.
     @discardableResult
     package func remove(_ amount: Int) -> Bool {
-        let (waiters, madeRoom) = state.withLockedValue { state in
+        let (waiters, madeRoom) = state.withLock { state in
             let wasFull = state.used > limit
             state.used -= amount
             let madeRoom = wasFull && state.used <= limit
@@ -51,7 +51,7 @@ package final class RoomGate: Sendable {
 
     /// Ends all waiting for good: nobody will take what is counted.
     package func open() {
-        let waiters = state.withLockedValue { state in
+        let waiters = state.withLock { state in
             state.isOpen = true
             return state.takeWaiters()
         }
@@ -60,7 +60,7 @@ package final class RoomGate: Sendable {
 
     /// Returns when there is room, when the gate is open for good, or when the task is cancelled.
     package func waitForRoom() async {
-        let id = state.withLockedValue { state -> UInt64? in
+        let id = state.withLock { state -> UInt64? in
             guard state.used > limit, !state.isOpen else { return nil }
             state.nextID += 1
             return state.nextID
@@ -68,7 +68,7 @@ package final class RoomGate: Sendable {
         guard let id else { return }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isWaiting = state.withLockedValue { state in
+                let isWaiting = state.withLock { state in
                     // Cancelling sets the flag before it takes the lock, so no cancel is missed
                     // between this check and the next line.
                     guard state.used > limit, !state.isOpen, !Task.isCancelled else {
@@ -80,7 +80,7 @@ package final class RoomGate: Sendable {
                 if !isWaiting { continuation.resume() }
             }
         } onCancel: {
-            state.withLockedValue { $0.waiters.removeValue(forKey: id) }?.resume()
+            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
         }
     }
 }

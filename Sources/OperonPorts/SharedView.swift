@@ -1,16 +1,16 @@
-import NIOConcurrencyHelpers
 package import OperonModel
+import Synchronization
 
 /// What several readers are shown of the same thing. It is encoded at most once.
 package final class SharedView<View: Sendable>: Sendable {
     package let view: View
-    private let encoded = NIOLockedValueBox<[UInt8]?>(nil)
+    private let encoded = Mutex<[UInt8]?>(nil)
 
     package init(_ view: View) { self.view = view }
 
     /// Its encoded form, which is the same for all readers.
     package func encoded(by encode: (View) throws -> [UInt8]) rethrows -> [UInt8] {
-        try encoded.withLockedValue { encoded in
+        try encoded.withLock { encoded in
             if let encoded { return encoded }
             let bytes = try encode(view)
             encoded = bytes

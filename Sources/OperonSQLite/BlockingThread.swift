@@ -1,5 +1,6 @@
 import Glibc
 import NIOConcurrencyHelpers
+import Synchronization
 
 /// One thread that runs its jobs in order. Work that blocks on a disk must not block a thread of
 /// the cooperative pool.
@@ -11,7 +12,7 @@ final class BlockingThread: Sendable {
         var isStopping = false
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     /// `true` if the thread has something to do.
     private let hasWork = ConditionLock(value: false)
 
@@ -66,13 +67,13 @@ final class BlockingThread: Sendable {
     }
 
     private func submit(_ job: @escaping @Sendable () -> Void) {
-        state.withLockedValue { $0.jobs.append(job) }
+        state.withLock { $0.jobs.append(job) }
         wake()
     }
 
     /// Ends the thread after all earlier jobs.
     func stop() {
-        state.withLockedValue { $0.isStopping = true }
+        state.withLock { $0.isStopping = true }
         wake()
     }
 
@@ -85,7 +86,7 @@ final class BlockingThread: Sendable {
         while true {
             hasWork.lock(whenValue: true)
             hasWork.unlock(withValue: false)
-            let (jobs, isStopping) = state.withLockedValue { state in
+            let (jobs, isStopping) = state.withLock { state in
                 let jobs = state.jobs
                 state.jobs = []
                 return (jobs, state.isStopping)

@@ -1,7 +1,7 @@
 import Glibc
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
+import Synchronization
 
 /// An open store. Everything except `sync` is called on the database thread, one call after the
 /// other; that protects `file` and `tables`. `log` and `failure` have locks of their own.
@@ -11,11 +11,11 @@ final class Connection: @unchecked Sendable {
     private let options: SQLiteStore.Options
     /// A second descriptor of SQLite's log, so that `sync` can wait for the disk without blocking
     /// the database thread.
-    private let log = NIOLockedValueBox<Int32>(-1)
+    private let log = Mutex<Int32>(-1)
     /// Copies that are being made. SQLite closes no database with one.
     private var copies: [RunningCopy] = []
     /// The error after which the store refuses everything.
-    private let failure = NIOLockedValueBox<StoreError?>(nil)
+    private let failure = Mutex<StoreError?>(nil)
 
     /// - Throws: `StoreError`.
     init(path: String, options: SQLiteStore.Options) throws(StoreError) {
@@ -60,11 +60,11 @@ final class Connection: @unchecked Sendable {
             let why = StoreFile.reason(errno)
             throw StoreError(.failed, "The log of the store “\(file.path)” is gone: \(why).")
         }
-        log.withLockedValue { $0 = descriptor }
+        log.withLock { $0 = descriptor }
     }
 
     func read<Value>(_ body: (StoreTables) throws -> Value) throws -> Value {
-        if let error = failure.withLockedValue({ $0 }) { throw error }
+        if let error = failure.withLock({ $0 }) { throw error }
         do {
             guard let tables else {
                 throw StoreError(.failed, "The store “\(file.path)” is closed.")
@@ -82,7 +82,7 @@ final class Connection: @unchecked Sendable {
             return try read(body)
         } catch let error as StoreError {
             if !error.isTransient {
-                failure.withLockedValue { $0 = $0 ?? error }
+                failure.withLock { $0 = $0 ?? error }
             } else if error.code == .full {
                 try makeRoom()
             }
@@ -100,7 +100,7 @@ final class Connection: @unchecked Sendable {
         do {
             try read { tables in try tables.database.truncateLog() }
         } catch let error as StoreError where !error.isTransient {
-            failure.withLockedValue { $0 = $0 ?? error }
+            failure.withLock { $0 = $0 ?? error }
             throw error
         } catch {
             // No room was gained and nothing was lost.
@@ -109,10 +109,10 @@ final class Connection: @unchecked Sendable {
 
     /// Waits until the log is on the disk, and with it everything that was committed before.
     func sync() throws {
-        if let error = failure.withLockedValue({ $0 }) { throw error }
+        if let error = failure.withLock({ $0 }) { throw error }
         try options.probe.passed(.beforeSync)
         if options.probe.mutation == .answersBeforeSync { return }
-        let code = log.withLockedValue { fdatasync($0) == 0 ? 0 : errno }
+        let code = log.withLock { fdatasync($0) == 0 ? 0 : errno }
         guard code == 0 else {
             // The kernel forgets data that it could not write, so a second sync would falsely
             // succeed.
@@ -120,7 +120,7 @@ final class Connection: @unchecked Sendable {
                 .failed,
                 "The disk did not take the store “\(file.path)”: \(StoreFile.reason(code))."
             )
-            failure.withLockedValue { $0 = $0 ?? error }
+            failure.withLock { $0 = $0 ?? error }
             throw error
         }
         try options.probe.passed(.afterSync)
@@ -134,7 +134,7 @@ final class Connection: @unchecked Sendable {
         // If that fails, the next process does it.
         try? write { try $0.project() }
         defer {
-            log.withLockedValue { descriptor in
+            log.withLock { descriptor in
                 if descriptor >= 0 { Glibc.close(descriptor) }
                 descriptor = -1
             }
@@ -142,7 +142,7 @@ final class Connection: @unchecked Sendable {
         do {
             // After a failure nobody knows what the disk has of the log. If it were copied into the
             // database file, a lost page could take the place of a good one.
-            if failure.withLockedValue({ $0 != nil }) { try tables?.database.keepLog() }
+            if failure.withLock({ $0 != nil }) { try tables?.database.keepLog() }
             try tables?.close()
             tables = nil
         } catch {

@@ -1,7 +1,7 @@
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonPorts
+import Synchronization
 
 /// A store in one SQLite file, with SQLite's log (`-wal`) next to it while it is open.
 ///
@@ -30,9 +30,9 @@ package final class SQLiteStore: OperationStore, Leadership {
     package var filePath: String? { path }
     private let options: Options
     private let newReign: Reign
-    private let opened = NIOLockedValueBox<OpenStore?>(nil)
+    private let opened = Mutex<OpenStore?>(nil)
     /// Whether a copy is being made or read.
-    private let isCopying = NIOLockedValueBox(false)
+    private let isCopying = Mutex(false)
 
     /// - Parameter newReign: the random id of the store if it has to be created.
     package init(path: String, newReign: Reign, options: Options = Options()) {
@@ -48,7 +48,7 @@ package final class SQLiteStore: OperationStore, Leadership {
 
     /// Opens the file, which locks it for this process, and checks it.
     package func acquire() async throws {
-        guard opened.withLockedValue({ $0 == nil }) else { throw isOpenAlready }
+        guard opened.withLock({ $0 == nil }) else { throw isOpenAlready }
         let thread = try makeThread()
         let (path, reign, options) = (path, newReign, options)
         do {
@@ -60,7 +60,7 @@ package final class SQLiteStore: OperationStore, Leadership {
                 if !options.isMaintenance { StoreFile.remove(Self.copyPath(of: path)) }
                 return connection
             }
-            opened.withLockedValue { $0 = OpenStore(connection: connection, database: thread) }
+            opened.withLock { $0 = OpenStore(connection: connection, database: thread) }
         } catch {
             thread.stop()
             throw error
@@ -73,14 +73,14 @@ package final class SQLiteStore: OperationStore, Leadership {
     /// Opens in a fixed order: the file with its lock and its checks, unless `acquire` has done
     /// that; its content; the new epoch; and the sync of the epoch.
     package func open() async throws -> StoredState {
-        if opened.withLockedValue({ $0 == nil }) { try await acquire() }
-        guard let store = opened.withLockedValue({ $0 }), store.disk == nil else {
+        if opened.withLock({ $0 == nil }) { try await acquire() }
+        guard let store = opened.withLock({ $0 }), store.disk == nil else {
             throw isOpenAlready
         }
         do {
             let state = try await store.database.perform { try store.connection.begin() }
             let disk = try makeThread()
-            opened.withLockedValue { $0?.disk = disk }
+            opened.withLock { $0?.disk = disk }
             return state
         } catch {
             await close()
@@ -108,12 +108,12 @@ package final class SQLiteStore: OperationStore, Leadership {
     private func perform<Value: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Value
     ) async throws -> Value {
-        guard let store = opened.withLockedValue({ $0 }) else { throw isNotOpen }
+        guard let store = opened.withLock({ $0 }) else { throw isNotOpen }
         return try await store.database.perform { try body(store.connection) }
     }
 
     package func commit(_ batch: StoreBatch, by epoch: Epoch) async throws {
-        guard let store = opened.withLockedValue({ $0 }) else { throw isNotOpen }
+        guard let store = opened.withLock({ $0 }) else { throw isNotOpen }
         try await store.database.perform { [connection = store.connection] in
             try connection.write { try $0.commit(batch, by: epoch) }
         } andThen: { [connection = store.connection] in
@@ -122,7 +122,7 @@ package final class SQLiteStore: OperationStore, Leadership {
     }
 
     package func sync() async throws {
-        guard let store = opened.withLockedValue({ $0 }), let disk = store.disk else {
+        guard let store = opened.withLock({ $0 }), let disk = store.disk else {
             throw isNotOpen
         }
         try await disk.perform { try store.connection.sync() }
@@ -195,7 +195,7 @@ package final class SQLiteStore: OperationStore, Leadership {
     /// Copies the store to a file next to it that is deleted once it is read. There is only one
     /// such copy at a time, because it takes as much space as the store.
     package func backup() async throws -> StoreBackup? {
-        let isFirst = isCopying.withLockedValue { isCopying in
+        let isFirst = isCopying.withLock { isCopying in
             defer { isCopying = true }
             return !isCopying
         }
@@ -205,7 +205,7 @@ package final class SQLiteStore: OperationStore, Leadership {
                 "Another backup of “\(path)” is on its way: try again when it has ended."
             )
         }
-        let atEnd = { @Sendable [isCopying] in isCopying.withLockedValue { $0 = false } }
+        let atEnd = { @Sendable [self] in isCopying.withLock { $0 = false } }
         let path = Self.copyPath(of: path)
         let file: BackupFile
         do {
@@ -262,7 +262,7 @@ package final class SQLiteStore: OperationStore, Leadership {
     }
 
     package func close() async {
-        let store = opened.withLockedValue { value in
+        let store = opened.withLock { value in
             defer { value = nil }
             return value
         }

@@ -1,9 +1,9 @@
 import DequeModule
-import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 package import OperonModel
 import OperonPorts
+import Synchronization
 
 /// Collects spans and sends them to a collector in batches. Making a span never waits for the
 /// collector: spans that do not fit into the queue are dropped, and counted.
@@ -18,7 +18,7 @@ package final class SpanExporter: SpanSink {
         var losses = SpanLosses()
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let settings: TracingSettings
     private let collector: CollectorClient
     private let wakes: AsyncStream<Void>
@@ -53,7 +53,7 @@ package final class SpanExporter: SpanSink {
     }
 
     package func take(_ spans: [TraceSpan]) {
-        let warning = state.withLockedValue { state in
+        let warning = state.withLock { state in
             var dropped = 0
             for span in spans {
                 let max = settings.queueMax + (span.isOfGraph ? Self.graphSpansMax : 0)
@@ -76,7 +76,7 @@ package final class SpanExporter: SpanSink {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         state.timer = loop.scheduleTask(in: TimeAmount(settings.pause)) { [weak self] in
             guard let self else { return }
-            self.state.withLockedValue { $0.timer = nil }
+            self.state.withLock { $0.timer = nil }
             self.waker.yield()
         }
     }
@@ -88,21 +88,21 @@ package final class SpanExporter: SpanSink {
         for await _ in wakes {
             repeat { await send(takeBatch()) } while isFull && !Task.isCancelled
             // What came meanwhile, less than a batch, waits for its own pause.
-            state.withLockedValue { setTimer(&$0) }
+            state.withLock { setTimer(&$0) }
         }
         while !Task.isCancelled {
             let batch = takeBatch()
             guard !batch.isEmpty else { break }
             await send(batch)
         }
-        let warning = state.withLockedValue { $0.losses.ended(waiting: $0.waiting.count) }
+        let warning = state.withLock { $0.losses.ended(waiting: $0.waiting.count) }
         if let warning { warn(warning) }
         await collector.close()
     }
 
     /// Takes no more spans, and has `run` send what is left.
     package func finish() {
-        let (timer, pause) = state.withLockedValue { state in
+        let (timer, pause) = state.withLock { state in
             state.isFinishing = true
             defer { state.timer = nil }
             return (state.timer, state.pause)
@@ -112,10 +112,10 @@ package final class SpanExporter: SpanSink {
         waker.finish()
     }
 
-    private var isFull: Bool { state.withLockedValue { $0.waiting.count >= settings.batchMax } }
+    private var isFull: Bool { state.withLock { $0.waiting.count >= settings.batchMax } }
 
     private func takeBatch() -> [TraceSpan] {
-        state.withLockedValue { state in
+        state.withLock { state in
             let count = min(settings.batchMax, state.waiting.count)
             let batch = Array(state.waiting.prefix(count))
             state.waiting.removeFirst(count)
@@ -147,13 +147,13 @@ package final class SpanExporter: SpanSink {
         }
     }
 
-    private var isFinishing: Bool { state.withLockedValue { $0.isFinishing } }
+    private var isFinishing: Bool { state.withLock { $0.isFinishing } }
 
     /// Returns after that time, or when `finish` is called, or when the task is cancelled.
     private func sleep(_ time: Duration) async {
         // Cancelled: the pause is over.
         let pause = Task { do { try await Task.sleep(for: time) } catch {} }
-        let isLate = state.withLockedValue { state in
+        let isLate = state.withLock { state in
             defer { state.pause = pause }
             return state.isFinishing && time > Self.pause
         }
@@ -163,11 +163,11 @@ package final class SpanExporter: SpanSink {
         } onCancel: {
             pause.cancel()
         }
-        state.withLockedValue { $0.pause = nil }
+        state.withLock { $0.pause = nil }
     }
 
     private func tell(_ change: (inout SpanLosses) -> String?) {
-        let warning = state.withLockedValue { change(&$0.losses) }
+        let warning = state.withLock { change(&$0.losses) }
         if let warning { warn(warning) }
     }
 }

@@ -13,7 +13,7 @@ import time
 
 from .api import Api, ApiError
 from .case import World
-from .memory import resident
+from .memory import renderers, resident
 
 # The first minutes fill the caches of the browser and the list of graphs.
 WARM_UP = 1
@@ -27,6 +27,8 @@ LANES, LANE_LENGTH = 4, 45
 # What is measured, and how much of it may come on top of a growth by a fifth: heap in MiB, nodes
 # of documents, listeners.
 MEASURES = {"heap": 1, "nodes": 100, "listeners": 20}
+# The resident memory of the processes that render all windows may grow by as many MB besides.
+TABS_MORE = 20
 GROWTH_MAX = 1.2
 
 # What shows in each window that the graph that it follows has finished.
@@ -125,8 +127,10 @@ class Windows:
                 self.page.script(is_shown, graph, operations)))
 
     def measure(self):
-        """What each window takes, garbage collected."""
-        return {name: self.measure_one(name) for name in WINDOWS}
+        """What each window takes, garbage collected, and the memory of their processes in MB."""
+        sample = {name: self.measure_one(name) for name in WINDOWS}
+        sample["tabs"] = sum(renderers(self.page.driver.service.process.pid))
+        return sample
 
     def measure_one(self, name):
         """What a window takes, garbage collected."""
@@ -154,21 +158,22 @@ def line(minute, sample, load):
     parts = [f"{measure} " + " ".join(f"{sample[name][measure]:.{digits}f}" for name in WINDOWS)
              for measure, digits in (("heap", 2), ("nodes", 0), ("listeners", 0))]
     memory = resident(World.cluster.coordinator.pid)
-    return (f"minute {minute}: " + ", ".join(parts)
-            + f"; coordinator {memory:.0f} MB, {load.submitted} small graphs")
+    return (f"minute {minute}: " + ", ".join(parts) + f"; tabs {sample['tabs']:.0f} MB, "
+            f"coordinator {memory:.0f} MB, {load.submitted} small graphs")
 
 
 def grown(samples):
     """What has grown from the first third of the samples to the last, in sentences."""
     third = len(samples) // 3
+    series = {f"{measure} of the {name}": ([sample[name][measure] for sample in samples], more)
+              for name in WINDOWS for measure, more in MEASURES.items()}
+    series["memory of the tabs"] = ([sample["tabs"] for sample in samples], TABS_MORE)
     found = []
-    for name in WINDOWS:
-        for measure, more in MEASURES.items():
-            first, last = (statistics.median(sample[name][measure] for sample in part)
-                           for part in (samples[:third], samples[-third:]))
-            print(f"{name}: {measure} from {first:.2f} to {last:.2f}", flush=True)
-            if last > first * GROWTH_MAX + more:
-                found.append(f"{measure} of the {name} grew from {first:.2f} to {last:.2f}")
+    for what, (values, more) in series.items():
+        first, last = statistics.median(values[:third]), statistics.median(values[-third:])
+        print(f"{what}: from {first:.2f} to {last:.2f}", flush=True)
+        if last > first * GROWTH_MAX + more:
+            found.append(f"the {what} grew from {first:.2f} to {last:.2f}")
     return found
 
 

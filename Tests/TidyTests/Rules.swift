@@ -10,7 +10,7 @@ enum Rules {
     static let allowedImports: [String: Set<String>] = {
         let libc: Set = ["Glibc", "Musl", "Darwin"]
         let ports: Set = ["OperonModel", "OperonPorts", "OperonSystem"]
-        let nio: Set = ["NIOCore", "NIOPosix", "NIOSSL", "NIOConcurrencyHelpers"]
+        let nio: Set = ["NIOCore", "NIOPosix", "NIOSSL", "Synchronization"]
         let core: Set = ["OperonModel", "HeapModule", "DequeModule", "OrderedCollections"]
         let shell = ports.union([
             "OperonCore", "OperonTrust", "OperonWire", "COperonProcess", "Logging",
@@ -18,20 +18,20 @@ enum Rules {
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
             "OperonHTTP", "OperonMetrics", "OperonReport", "OperonSQLite",
-            "ArgumentParser", "FoundationEssentials", "NIOConcurrencyHelpers", "NIOCore",
-            "NIOPosix", "UnixSignals",
+            "ArgumentParser", "FoundationEssentials", "NIOCore", "NIOPosix", "Synchronization",
+            "UnixSignals",
         ])
         return [
             "OperonModel": [],
-            // What others ask of the system alike: its words for errors, who may read a file, and
-            // hashes.
-            "OperonSystem": libc.union(["OperonModel", "COpenSSL"]),
+            // What others ask of the system alike: its words for errors, who may read a file,
+            // hashes, and which faults are logged.
+            "OperonSystem": libc.union(["OperonModel", "COpenSSL", "Synchronization"]),
             "OperonCore": core,
             "OperonWire": ["OperonModel", "SwiftProtobuf"],
             // It also reads and writes the files of keys.
             "OperonTrust": libc.union(["OperonModel", "OperonSystem", "DequeModule"]),
             // A lock and an array: what both transports queue with.
-            "OperonPorts": ["OperonModel", "NIOConcurrencyHelpers"],
+            "OperonPorts": ["OperonModel", "Synchronization"],
             "OperonAMQP": ports.union(nio).union(libc).union([
                 "OperonCore", "CRabbitMQ", "Logging",
             ]),
@@ -41,7 +41,7 @@ enum Rules {
             ]),
             "OperonReport": ["HeapModule", "OperonModel", "OperonSystem", "OperonTerminal"],
             "OperonSQLite": ports.union(libc).union([
-                "COperonSQLite", "NIOConcurrencyHelpers",
+                "COperonSQLite", "NIOConcurrencyHelpers", "Synchronization",
                 // The rare records of the journal are JSON.
                 "FoundationEssentials",
             ]),
@@ -54,11 +54,11 @@ enum Rules {
                 "OperonReport",
             ]),
             "OperonRuntime": shell.union(libc).union([
-                "NIOConcurrencyHelpers", "DequeModule",
+                "Synchronization", "DequeModule",
                 "CoreMetrics", "Instrumentation", "ServiceContextModule", "Tracing",
                 "UnixSignals",
             ]),
-            "OperonMetrics": ["CoreMetrics", "NIOConcurrencyHelpers"],
+            "OperonMetrics": ["CoreMetrics", "Synchronization"],
             // It writes Protocol Buffers with the writer that the wire has.
             "OperonTracing": ports.union(nio).union([
                 "AsyncHTTPClient", "CZlib", "DequeModule", "NIOHTTP1", "OperonWire",

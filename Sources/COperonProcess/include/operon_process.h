@@ -1,11 +1,13 @@
 #ifndef OPERON_PROCESS_H
 #define OPERON_PROCESS_H
 
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 // Swift's Glibc module does not have it.
 #include <sys/eventfd.h>
 #include <sys/types.h>
+#include <time.h>
 
 /// The commit and its date of which this is built, for `--version`; empty: nobody said.
 const char *operon_build(void);
@@ -200,6 +202,9 @@ void operon_process_keep_children(void);
 
 /// Names the calling thread, for people who look at it with `top -H`. At most 15 bytes.
 void operon_process_name_thread(const char *name);
+
+/// Waits for a semaphore until this time of the monotonic clock.
+void operon_process_wait_semaphore(sem_t *semaphore, const struct timespec *end);
 
 /// Whether the kernel knows of a time service that keeps the calendar clock (adjtimex(2)): 1 or 0; -1
 /// if it does not say.

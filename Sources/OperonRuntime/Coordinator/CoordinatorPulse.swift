@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// Checks whether a coordinator still responds, by asking it one question after another and
 /// recording the time of each answer. Monitors ask this object, which answers at once even while
@@ -13,7 +13,7 @@ package final class CoordinatorPulse: Sendable {
     package static let patience = Duration.seconds(10)
 
     private let time: TimeSource
-    private let last: NIOLockedValueBox<Beat>
+    private let last: Mutex<Beat>
 
     private struct Beat {
         var at: Timestamp
@@ -22,7 +22,7 @@ package final class CoordinatorPulse: Sendable {
 
     package init(time: TimeSource = .system) {
         self.time = time
-        last = NIOLockedValueBox(Beat(at: time.now(), unreadiness: "The coordinator starts."))
+        last = Mutex(Beat(at: time.now(), unreadiness: "The coordinator starts."))
     }
 
     /// Asks until the task is cancelled.
@@ -38,18 +38,18 @@ package final class CoordinatorPulse: Sendable {
     package func beat(_ ask: () async -> String?) async {
         let unreadiness = await ask()
         let now = time.now()
-        last.withLockedValue { $0 = Beat(at: now, unreadiness: unreadiness) }
+        last.withLock { $0 = Beat(at: now, unreadiness: unreadiness) }
     }
 
     /// Reports that the coordinator has not answered for too long; `nil`: it has.
     package var stagnation: String? {
-        let silence = time.now() - last.withLockedValue { $0.at }
+        let silence = time.now() - last.withLock { $0.at }
         guard silence > Self.patience else { return nil }
         return "The coordinator has not answered for \(silence.components.seconds) s."
     }
 
     /// Why the coordinator cannot serve at present; `nil`: it can.
     package var unreadiness: String? {
-        stagnation ?? last.withLockedValue { $0.unreadiness }
+        stagnation ?? last.withLock { $0.unreadiness }
     }
 }

@@ -2,6 +2,7 @@ import Logging
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonSystem
 import OperonWire
 
 // What the transport delivers.
@@ -65,7 +66,11 @@ extension CoordinatorService {
 
     func countUndecodable(_ error: WireError) {
         meters?.countUndecodable()
-        logger.error("message dropped", metadata: ["reason": "\(error)"])
+        guard let count = undecodable.count(error.code, at: machineTime.now()) else { return }
+        logger.error(
+            "message dropped",
+            metadata: ["reason": "\(error)", "messages": "\(count)"]
+        )
     }
 }
 

@@ -2,6 +2,7 @@ import Logging
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonSystem
 import OperonTrust
 import OperonWire
 

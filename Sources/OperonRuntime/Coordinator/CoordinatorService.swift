@@ -2,6 +2,7 @@ package import Logging
 package import OperonCore
 package import OperonModel
 package import OperonPorts
+import OperonSystem
 import OperonWire
 
 /// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs the
@@ -26,6 +27,7 @@ package actor CoordinatorService {
     let growthObserver: GrowthObserver
     let logger: Logger
     nonisolated let connectionLog = ConnectionLog()
+    let undecodable = FaultLog<WireError.Code>()
     let limits: Limits
     var catalog: GraphCatalog
     var triggering: TriggerShell

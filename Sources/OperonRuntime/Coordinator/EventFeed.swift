@@ -1,8 +1,8 @@
 import DequeModule
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
 import OperonWire
+import Synchronization
 
 /// The latest events in memory, and the older pages that readers have just read from the store.
 /// All readers share them, so an event is decoded, named and encoded at most once.
@@ -34,11 +34,11 @@ final class EventFeed: Sendable {
         }
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     /// Adds events that are on the disk.
     func append(_ segment: EventSegment) {
-        let dropped = state.withLockedValue { state in
+        let dropped = state.withLock { state in
             var dropped: [EventSegment] = []
             // Events are missing in between: nobody read, or there were too many at once.
             if let last = state.recent.last, last.end != segment.first {
@@ -60,7 +60,7 @@ final class EventFeed: Sendable {
 
     /// Forgets everything: nobody reads any more.
     func removeAll() {
-        let old = state.withLockedValue { state in
+        let old = state.withLock { state in
             let old = state
             state = State()
             return old
@@ -70,7 +70,7 @@ final class EventFeed: Sendable {
 
     /// The segment in memory with the event of this number; `nil`: it is not in memory.
     func recent(with sequence: UInt64) -> EventSegment? {
-        state.withLockedValue { state in
+        state.withLock { state in
             // The first segment that begins after it is behind the one that is wanted.
             var (low, high) = (0, state.recent.count)
             while low < high {
@@ -90,7 +90,7 @@ final class EventFeed: Sendable {
         upTo newest: UInt64,
         from store: any OperationStore
     ) async throws -> EventSegment? {
-        let page = state.withLockedValue { state in
+        let page = state.withLock { state in
             if let known = state.pages.first(where: { $0.after == sequence }) { return known.page }
             let page = Task { try await Self.load(after: sequence, upTo: newest, from: store) }
             state.pages.insert((sequence, page), at: 0)
@@ -100,7 +100,7 @@ final class EventFeed: Sendable {
         switch await page.result {
         case .success(let segment?): return segment
         case let other:
-            state.withLockedValue { $0.pages.removeAll { $0.page == page } }
+            state.withLock { $0.pages.removeAll { $0.page == page } }
             return try other.get()
         }
     }

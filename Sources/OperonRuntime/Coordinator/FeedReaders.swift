@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 import OperonPorts
+import Synchronization
 
 /// The readers of one thing, and the task that makes what they are shown, once for all of them. The
 /// task runs while there is a reader.
@@ -13,7 +13,7 @@ final class FeedReaders<View: Equatable & Sendable>: Sendable {
         var task: Task<Void, Never>?
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     /// Adds a reader, who gets the latest view first. What a reader does not read in time is
     /// replaced by what is newer.
@@ -25,7 +25,7 @@ final class FeedReaders<View: Equatable & Sendable>: Sendable {
         let (updates, continuation) = SharedUpdates<View>.makeStream(
             bufferingPolicy: .bufferingNewest(1)
         )
-        let reader: UInt64? = state.withLockedValue { state in
+        let reader: UInt64? = state.withLock { state in
             guard !state.isOver else { return nil }
             state.nextReader += 1
             state.readers[state.nextReader] = continuation
@@ -39,7 +39,7 @@ final class FeedReaders<View: Equatable & Sendable>: Sendable {
     }
 
     private func leave(_ reader: UInt64) {
-        let task = state.withLockedValue { state -> Task<Void, Never>? in
+        let task = state.withLock { state -> Task<Void, Never>? in
             state.readers[reader] = nil
             guard state.readers.isEmpty else { return nil }
             state.isOver = true
@@ -50,7 +50,7 @@ final class FeedReaders<View: Equatable & Sendable>: Sendable {
 
     /// Shows all readers this view, unless it is the last one again.
     func publish(_ view: View) {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state.latest?.view != view else { return }
             let latest = SharedView(view)
             state.latest = latest
@@ -60,7 +60,7 @@ final class FeedReaders<View: Equatable & Sendable>: Sendable {
 
     /// Ends the streams of all readers.
     func end() {
-        let readers = state.withLockedValue { state in
+        let readers = state.withLock { state in
             state.isOver = true
             defer { state.readers = [:] }
             return state.readers

@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonModel
+import Synchronization
 
 /// Records the progress of one graph's operations for the report at its end. Takes 56 bytes per
 /// operation and about 130 per attempt.
@@ -149,21 +149,21 @@ package struct RunRecord: Sendable {
 
 /// A record that the service writes and another task reads.
 package final class RunRecorder: Sendable {
-    private let record: NIOLockedValueBox<RunRecord>
+    private let record: Mutex<RunRecord>
 
     package init(operationCount: Int) {
-        record = NIOLockedValueBox(RunRecord(operationCount: operationCount))
+        record = Mutex(RunRecord(operationCount: operationCount))
     }
 
     package func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
-        record.withLockedValue { record in
+        record.withLock { record in
             for notice in notices { record.note(notice, at: now) }
         }
     }
 
     package func restore(_ operations: [OperationProgress]) {
-        record.withLockedValue { $0.restore(operations) }
+        record.withLock { $0.restore(operations) }
     }
 
-    package var current: RunRecord { record.withLockedValue { $0 } }
+    package var current: RunRecord { record.withLock { $0 } }
 }

@@ -1,9 +1,9 @@
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
+import Synchronization
 
 /// The watching of one trigger's source.
-struct TriggerWatch: Sendable {
+final class TriggerWatch: Sendable {
     /// What is told of it.
     struct Report: Hashable, Sendable {
         var state = State.starting
@@ -27,8 +27,8 @@ struct TriggerWatch: Sendable {
     let until: WallTime?
     /// Opened when the trigger is gone, or has another source.
     let end = Latch()
-    private let change = NIOLockedValueBox(Latch())
-    private let box = NIOLockedValueBox(Report())
+    private let change = Mutex(Latch())
+    private let box = Mutex(Report())
 
     init(_ source: WatchedSource, by watcher: TriggerWatcher, until: WallTime?) {
         self.source = source
@@ -36,14 +36,14 @@ struct TriggerWatch: Sendable {
         self.until = until
     }
 
-    var report: Report { box.withLockedValue { $0 } }
+    var report: Report { box.withLock { $0 } }
 
     /// Opens at the next change of the trigger's firings, after which it may take an occurrence
     /// that it could not take before.
-    var nextChange: Latch { change.withLockedValue { $0 } }
+    var nextChange: Latch { change.withLock { $0 } }
 
     func noteChange() {
-        change.withLockedValue { latch in
+        change.withLock { latch in
             defer { latch = Latch() }
             return latch
         }.open()
@@ -51,7 +51,7 @@ struct TriggerWatch: Sendable {
 
     /// Returns whether there is anything new to tell.
     func note(_ status: TriggerSourceStatus) -> Bool {
-        box.withLockedValue { report in
+        box.withLock { report in
             let before = report
             switch status {
             case .observing:
@@ -72,7 +72,7 @@ struct TriggerWatch: Sendable {
 
     /// - Parameter problem: Why it can never observe; empty: what it watched has ended.
     func noteEnd(_ problem: String = "") {
-        box.withLockedValue { report in
+        box.withLock { report in
             report.state = .ended
             report.problem = problem
         }

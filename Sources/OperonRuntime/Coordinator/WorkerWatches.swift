@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonPorts
+import Synchronization
 
 /// What the coordinator's service keeps of the sources that workers watch.
 struct WorkerWatches: Sendable {

@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonPorts
+import Synchronization
 
 /// The transport without a broker: a coordinator and its workers in one process. Message bodies are
 /// handed over, neither encoded nor copied. Everything that waits for a receiver is handed to it in
@@ -20,7 +20,7 @@ package final class InProcessHub: Sendable {
     /// The bytes that a message costs in addition to its body: its place in an array.
     static let messageOverhead = 64
     let bytesMax: Int
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     package init(limits: Limits = Limits()) { bytesMax = limits.outgoingBytes }
 
@@ -36,7 +36,7 @@ package final class InProcessHub: Sendable {
 
     /// Connects the coordinator; returns whether there was none before.
     func attach(coordinator: BatchBuffer<CoordinatorTransportEvent>) -> Bool {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state.coordinator == nil else { return false }
             state.coordinator = coordinator
             // Under the lock, so that no message overtakes it.
@@ -46,13 +46,13 @@ package final class InProcessHub: Sendable {
     }
 
     func detach(coordinator: BatchBuffer<CoordinatorTransportEvent>) {
-        state.withLockedValue { state in
+        state.withLock { state in
             if state.coordinator === coordinator { state.coordinator = nil }
         }
     }
 
     func attach(worker: BatchBuffer<WorkerTransportEvent>, as address: WorkerAddress) {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.workers[address] = worker
             state.order.append(address)
             worker.append([.up(connection: address.connection)], cost: 0)
@@ -60,7 +60,7 @@ package final class InProcessHub: Sendable {
     }
 
     func detach(worker address: WorkerAddress) {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.workers[address] = nil
             state.order.removeAll { $0 == address }
         }
@@ -74,7 +74,7 @@ package final class InProcessHub: Sendable {
         cost: Int,
         to address: WorkerAddress
     ) -> BatchBuffer<WorkerTransportEvent>? {
-        let worker = state.withLockedValue { $0.workers[address] }
+        let worker = state.withLock { $0.workers[address] }
         worker?.append([event], cost: cost)
         return worker
     }
@@ -84,7 +84,7 @@ package final class InProcessHub: Sendable {
         _ event: WorkerTransportEvent,
         cost: Int
     ) -> [BatchBuffer<WorkerTransportEvent>] {
-        let workers = state.withLockedValue { state in
+        let workers = state.withLock { state in
             state.order.compactMap { state.workers[$0] }
         }
         for worker in workers { worker.append([event], cost: cost) }
@@ -95,7 +95,7 @@ package final class InProcessHub: Sendable {
         _ event: CoordinatorTransportEvent,
         cost: Int
     ) -> BatchBuffer<CoordinatorTransportEvent>? {
-        let coordinator = state.withLockedValue { $0.coordinator }
+        let coordinator = state.withLock { $0.coordinator }
         coordinator?.append([event], cost: cost)
         return coordinator
     }
@@ -178,7 +178,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     private let incarnation: Incarnation
     private let inbox: BatchBuffer<WorkerTransportEvent>
     private let lifetime = TransportLifetime()
-    private let connection = NIOLockedValueBox<UInt32>(0)
+    private let connection = Mutex<UInt32>(0)
 
     init(hub: InProcessHub, incarnation: Incarnation) {
         self.hub = hub
@@ -233,7 +233,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     }
 
     private func connect() {
-        let address = connection.withLockedValue { number in
+        let address = connection.withLock { number in
             number += 1
             return WorkerAddress(incarnation: incarnation, connection: number)
         }
@@ -241,7 +241,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     }
 
     private func disconnect() {
-        let number = connection.withLockedValue { $0 }
+        let number = connection.withLock { $0 }
         hub.detach(worker: WorkerAddress(incarnation: incarnation, connection: number))
     }
 }
@@ -255,17 +255,17 @@ private final class TransportLifetime: Sendable {
         case ended
     }
 
-    private let state = NIOLockedValueBox(State.new)
+    private let state = Mutex(State.new)
     private let stream: AsyncStream<Never>
     private let continuation: AsyncStream<Never>.Continuation
 
     init() { (stream, continuation) = AsyncStream<Never>.makeStream() }
 
-    var isRunning: Bool { state.withLockedValue { $0 == .running } }
+    var isRunning: Bool { state.withLock { $0 == .running } }
 
     /// Returns whether this is the first call and the transport has not ended before it.
     func begin() -> Bool {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state == .new else { return false }
             state = .running
             return true
@@ -278,7 +278,7 @@ private final class TransportLifetime: Sendable {
     }
 
     func end() {
-        state.withLockedValue { $0 = .ended }
+        state.withLock { $0 = .ended }
         continuation.finish()
     }
 }

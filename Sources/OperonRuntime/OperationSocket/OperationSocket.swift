@@ -1,8 +1,8 @@
 import Glibc
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonSystem
 import OperonWire
+import Synchronization
 
 /// The operation socket, through which processes of running operations reach their worker: a socket
 /// in the worker's private directory and, for each attempt, a token that ends with the attempt.
@@ -70,8 +70,8 @@ final class OperationSocket: @unchecked Sendable {
     /// Changed by the socket's own thread only.
     private var listener: Listener
     private let wakeup: Descriptor
-    private let shared = NIOLockedValueBox(Shared())
-    private let repairing = NIOLock()
+    private let shared = Mutex(Shared())
+    private let repairing = Mutex(())
     private let requestBytes: Int
     /// Large enough that waiting operations cannot keep out the requests that would end their
     /// waiting.
@@ -104,7 +104,7 @@ final class OperationSocket: @unchecked Sendable {
 
     /// Sets the handler that answers requests. Until then no connection is accepted.
     func serve(_ handler: @escaping Handler) {
-        shared.withLockedValue { $0.handler = handler }
+        shared.withLock { $0.handler = handler }
         wakeup.signal()
     }
 
@@ -112,12 +112,12 @@ final class OperationSocket: @unchecked Sendable {
     func repair() throws(SystemError) {
         // The threads that start processes and the one that writes their inputs may call this at
         // the same time.
-        repairing.lock()
-        defer { repairing.unlock() }
-        guard unsafe access(path, F_OK) != 0, errno == ENOENT else { return }
-        let listener = Listener(try LocalSocket.listening(at: path, mode: Self.mode(users)))
-        shared.withLockedValue { $0.listener = listener }
-        wakeup.signal()
+        try repairing.withLock { _ throws(SystemError) in
+            guard unsafe access(path, F_OK) != 0, errno == ENOENT else { return }
+            let listener = Listener(try LocalSocket.listening(at: path, mode: Self.mode(users)))
+            shared.withLock { $0.listener = listener }
+            wakeup.signal()
+        }
     }
 
     /// Makes the token for an attempt that starts.
@@ -130,7 +130,7 @@ final class OperationSocket: @unchecked Sendable {
             Incarnation(rawValue: random.next()).description
             + Incarnation(rawValue: random.next()).description
         let hash = Self.hash(of: token)
-        shared.withLockedValue { shared in
+        shared.withLock { shared in
             shared.attempts[hash] = attempt
             shared.ofAttempt[attempt] = hash
             shared.users[hash] = user
@@ -142,7 +142,7 @@ final class OperationSocket: @unchecked Sendable {
 
     /// Ends an attempt's token.
     func end(_ attempt: AttemptID) {
-        shared.withLockedValue { shared in
+        shared.withLock { shared in
             guard let hash = shared.ofAttempt.removeValue(forKey: attempt) else { return }
             shared.attempts[hash] = nil
             shared.users[hash] = nil
@@ -151,7 +151,7 @@ final class OperationSocket: @unchecked Sendable {
     }
 
     func close() {
-        shared.withLockedValue { $0.isClosing = true }
+        shared.withLock { $0.isClosing = true }
         wakeup.signal()
     }
 
@@ -162,14 +162,14 @@ final class OperationSocket: @unchecked Sendable {
         } catch {
             bytes = []  // Closed without a word, which the other side understands.
         }
-        shared.withLockedValue { $0.answers.append((connection, bytes)) }
+        shared.withLock { $0.answers.append((connection, bytes)) }
         wakeup.signal()
     }
 
     // MARK: - On its thread
 
     private func work() {
-        while !shared.withLockedValue({ $0.isClosing }) {
+        while !shared.withLock({ $0.isClosing }) {
             var polled = [pollfd(fd: wakeup.number, events: Int16(POLLIN), revents: 0)]
             for connection in connections {
                 let wanted = connection.answer.isEmpty ? POLLIN : POLLOUT
@@ -179,7 +179,7 @@ final class OperationSocket: @unchecked Sendable {
             }
             let isOpen =
                 connections.count < connectionsMax && !isShort
-                && shared.withLockedValue { $0.handler != nil }
+                && shared.withLock { $0.handler != nil }
             if isOpen {
                 polled.append(pollfd(fd: listener.socket.number, events: Int16(POLLIN), revents: 0))
             }
@@ -224,7 +224,7 @@ final class OperationSocket: @unchecked Sendable {
     private func drop(_ connection: Connection) {
         guard let (attempt, task) = connection.asking else { return }
         task.cancel()
-        shared.withLockedValue { shared in
+        shared.withLock { shared in
             guard shared.ofAttempt[attempt] != nil else { return }
             shared.dropped[attempt, default: []].append(task)
         }
@@ -232,7 +232,7 @@ final class OperationSocket: @unchecked Sendable {
 
     private func takeAnswers() {
         wakeup.await()
-        let (answers, listener) = shared.withLockedValue { shared in
+        let (answers, listener) = shared.withLock { shared in
             defer {
                 shared.answers = []
                 shared.listener = nil
@@ -287,14 +287,14 @@ final class OperationSocket: @unchecked Sendable {
             return answer(.unreadable(error.message), to: id)
         }
         let hash = Self.hash(of: request.token)
-        let (attempt, handler) = shared.withLockedValue { shared in
+        let (attempt, handler) = shared.withLock { shared in
             let owner = shared.users[hash]
             let isOwn = owner == nil || connection.user == owner || connection.user == geteuid()
             return (isOwn ? shared.attempts[hash] : nil, shared.handler)
         }
         guard let attempt, let handler else { return answer(.unknownToken, to: id) }
         // An unstructured task: it lives until the worker has answered.
-        let before = shared.withLockedValue { $0.dropped.removeValue(forKey: attempt) } ?? []
+        let before = shared.withLock { $0.dropped.removeValue(forKey: attempt) } ?? []
         let task = Task { [self] in
             for task in before { await task.value }
             answer(await handler(attempt, request.what), to: id)

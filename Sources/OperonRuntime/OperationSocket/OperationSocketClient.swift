@@ -1,7 +1,7 @@
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonWire
+import Synchronization
 
 /// The client side of the operation socket: sends requests to the worker that runs this process.
 package struct OperationSocketClient: Sendable {
@@ -121,23 +121,23 @@ package final class OperationSocketCall: Sendable {
         var isCancelled = false
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     package init() {}
 
     fileprivate func began(on socket: Int32) {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.socket = socket
             if state.isCancelled { _ = shutdown(socket, Int32(SHUT_RDWR)) }
         }
     }
 
     /// To be called before the socket is closed, because its number may be reused after that.
-    fileprivate func ended() { state.withLockedValue { $0.socket = nil } }
+    fileprivate func ended() { state.withLock { $0.socket = nil } }
 
     /// Ends the call, now or as soon as it begins: the worker sees that nobody waits.
     package func cancel() {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.isCancelled = true
             if let socket = state.socket { _ = shutdown(socket, Int32(SHUT_RDWR)) }
         }

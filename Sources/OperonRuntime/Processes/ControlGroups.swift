@@ -1,7 +1,7 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonModel
+import Synchronization
 
 /// Where a worker makes its control groups.
 package enum ControlGroupPlace: Hashable, Sendable {
@@ -70,7 +70,7 @@ package final class ControlGroups: Sendable {
     private let files: ControlGroupFiles
     private let lock: Descriptor
     private let thread: SerialThread
-    private let isClosed = NIOLockedValueBox(false)
+    private let isClosed = Mutex(false)
 
     /// Moves this process into a group below the base if necessary, lets groups below the base have
     /// limits, removes what dead workers left, makes the worker's own group, and tries whether a
@@ -136,7 +136,7 @@ package final class ControlGroups: Sendable {
     /// Kills what is left of an attempt and removes its group, if it has one.
     func end(_ id: UInt64) async -> End {
         await withCheckedContinuation { continuation in
-            let isSubmitted = isClosed.withLockedValue { isClosed in
+            let isSubmitted = isClosed.withLock { isClosed in
                 guard !isClosed else { return false }
                 thread.submit { [self] in continuation.resume(returning: finish(folder(of: id))) }
                 return true
@@ -148,7 +148,7 @@ package final class ControlGroups: Sendable {
 
     /// Removes everything. Blocks while processes die. Nothing is made after that.
     func close() {
-        isClosed.withLockedValue { isClosed in
+        isClosed.withLock { isClosed in
             isClosed = true
             thread.stop()
         }

@@ -1,6 +1,6 @@
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonCore
+import Synchronization
 
 /// Looks at the files that a command produces and consumes.
 package enum FileLook {
@@ -49,16 +49,16 @@ package enum FileLook {
 
     /// Of several answers, passes on the first.
     private final class FirstAnswer<Value: Sendable>: Sendable {
-        private let waiter: NIOLockedValueBox<CheckedContinuation<Answer<Value>, Never>?>
+        private let waiter: Mutex<CheckedContinuation<Answer<Value>, Never>?>
 
         init(_ waiter: CheckedContinuation<Answer<Value>, Never>) {
-            self.waiter = NIOLockedValueBox(waiter)
+            self.waiter = Mutex(waiter)
         }
 
-        var isAwaited: Bool { waiter.withLockedValue { $0 != nil } }
+        var isAwaited: Bool { waiter.withLock { $0 != nil } }
 
         func give(_ answer: Answer<Value>) {
-            let waiting = waiter.withLockedValue { waiter in
+            let waiting = waiter.withLock { waiter in
                 defer { waiter = nil }
                 return waiter
             }

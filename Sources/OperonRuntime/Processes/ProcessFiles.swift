@@ -1,7 +1,7 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// The files through which processes get their inputs and return their outputs: one private
 /// directory (0700) per runner, removed with the runner; two files per attempt, removed after the
@@ -225,8 +225,8 @@ private final class DirectoryHold: Sendable {
         init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
     }
 
-    private let opened = NIOLockedValueBox<Opened?>(nil)
-    private let repairing = NIOLock()
+    private let opened = Mutex<Opened?>(nil)
+    private let repairing = Mutex(())
 
     /// Opens a directory, which must belong to this user alone, and locks it.
     func take(_ path: String) throws(SystemError) {
@@ -242,13 +242,11 @@ private final class DirectoryHold: Sendable {
         // Best effort: on a file system without locks, no cleaner looks for them either.
         _ = flock(number, LOCK_SH | LOCK_NB)
         let held = Opened(descriptor)
-        opened.withLockedValue { $0 = held }
+        opened.withLock { $0 = held }
     }
 
     /// Allows one repair at a time.
     func repair(_ body: () throws(SystemError) -> Bool) throws(SystemError) -> Bool {
-        repairing.lock()
-        defer { repairing.unlock() }
-        return try body()
+        try repairing.withLock { _ throws(SystemError) in try body() }
     }
 }

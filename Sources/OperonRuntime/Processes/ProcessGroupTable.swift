@@ -1,5 +1,5 @@
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// The running process groups, in a file: one entry of sixteen bytes each, in slots that are
 /// reused. An entry is written as a whole, so the file is readable however the worker ends.
@@ -10,7 +10,7 @@ final class ProcessGroupTable: Sendable {
     }
 
     private let file: Descriptor
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     private static let entryBytes = 16
 
@@ -24,7 +24,7 @@ final class ProcessGroupTable: Sendable {
 
     /// Notes the group that a process leads; returns its slot.
     func add(_ process: pid_t) -> Int {
-        let place = state.withLockedValue { state in
+        let place = state.withLock { state in
             if let place = state.free.popLast() { return place }
             state.count += 1
             return state.count - 1
@@ -36,7 +36,7 @@ final class ProcessGroupTable: Sendable {
 
     func remove(_ place: Int) {
         write(process: 0, start: 0, at: place)
-        state.withLockedValue { $0.free.append(place) }
+        state.withLock { $0.free.append(place) }
     }
 
     private func write(process: Int64, start: UInt64, at place: Int) {

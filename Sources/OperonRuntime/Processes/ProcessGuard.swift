@@ -1,6 +1,6 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// A small process beside the worker that outlives it by a moment. When the worker has ended, for
 /// whatever reason, it kills what the worker's operations left behind and removes their files.
@@ -9,7 +9,7 @@ import NIOConcurrencyHelpers
 final class ProcessGuard: Sendable {
     private let process: pid_t
     /// The worker closes it, or the worker's death does; the guard notices either.
-    private let lifeline: NIOLockedValueBox<Int32?>
+    private let lifeline: Mutex<Int32?>
 
     /// Starts the guard, preferably before any thread.
     ///
@@ -30,12 +30,12 @@ final class ProcessGuard: Sendable {
             process = unsafe operon_process_guard(files.marker, files.directory, nil, &lifeline)
         }
         guard process > 0 else { throw .current("starting the guard process") }
-        self.lifeline = NIOLockedValueBox(lifeline)
+        self.lifeline = Mutex(lifeline)
     }
 
     /// Makes the guard do its work now and waits for it: blocks.
     func release() {
-        let lifeline = self.lifeline.withLockedValue { lifeline in
+        let lifeline = self.lifeline.withLock { lifeline in
             defer { lifeline = nil }
             return lifeline
         }

@@ -1,7 +1,7 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// The single thread that watches all running processes of a worker: reads their output, notices
 /// their ends, and sends signals when they are due.
@@ -44,7 +44,7 @@ final class ProcessLoop: @unchecked Sendable {
 
     let epoll: Descriptor
     private let wakeup: Descriptor
-    private let inbox = NIOLockedValueBox(Inbox())
+    private let inbox = Mutex(Inbox())
 
     private var processes: [UInt64: RunningProcess] = [:]
     private var buffer = [UInt8](repeating: 0, count: ProcessLoop.readBytes)
@@ -74,7 +74,7 @@ final class ProcessLoop: @unchecked Sendable {
         let deadline = process.watch.deadline
         let numbers = process.numbers
         process.willBeWatched(by: epoll.number)
-        inbox.withLockedValue { $0.messages.append(.started(process)) }
+        inbox.withLock { $0.messages.append(.started(process)) }
         // From here on the loop owns the process. The exit descriptor is watched last, because
         // until then none of the descriptors can have been closed.
         let asked = process.stopSignal.attach { [weak self] request in self?.stop(id, request) }
@@ -97,12 +97,12 @@ final class ProcessLoop: @unchecked Sendable {
     func close(_ done: @escaping @Sendable () -> Void) { post(.close(done)) }
 
     private func post(_ message: Message) {
-        inbox.withLockedValue { $0.messages.append(message) }
+        inbox.withLock { $0.messages.append(message) }
         wake()
     }
 
     private func wake() {
-        let isFirst = inbox.withLockedValue { inbox in
+        let isFirst = inbox.withLock { inbox in
             defer { inbox.isSignalled = true }
             return !inbox.isSignalled
         }
@@ -147,7 +147,7 @@ final class ProcessLoop: @unchecked Sendable {
     }
 
     private func readInbox() {
-        let messages = inbox.withLockedValue { inbox in
+        let messages = inbox.withLock { inbox in
             defer { inbox = Inbox() }
             return inbox.messages
         }

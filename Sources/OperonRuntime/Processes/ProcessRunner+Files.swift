@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
+import Synchronization
 
 // Files that the command produces and consumes.
 
@@ -64,7 +64,7 @@ extension ProcessRunner {
         _ result: inout AttemptResult
     ) async {
         guard command.skipsIfUpToDate, !isShutDown else { return }
-        let isWanted = NIOLockedValueBox(true)
+        let isWanted = Mutex(true)
         // As long as the process itself may take to end, and enough for any disk that answers.
         let answer = await FileLook.answer(
             on: looksThread,
@@ -77,12 +77,12 @@ extension ProcessRunner {
                 let paths = ObservedFile.unfinished(before: before, after: after)
                     .map { command.produces[$0] }
                 return FileLook.remove(paths, in: command.directory) {
-                    isWanted.withLockedValue { $0 }
+                    isWanted.withLock { $0 }
                 }
             }
         }
         // A removal that comes late could hit the files of the next attempt.
-        isWanted.withLockedValue { $0 = false }
+        isWanted.withLock { $0 = false }
         for note in FileLook.notes(on: answer) {
             result.add(note, logBytes: context.limits.logBytes)
         }

@@ -1,8 +1,8 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonModel
+import Synchronization
 
 /// Runs the commands of operations as processes, each in a group of its own, and leaves none of
 /// them behind.
@@ -53,7 +53,7 @@ package final class ProcessRunner: Sendable {
     }
 
     let configuration: Configuration
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     let common: CommonFiles
     private let guardian: ProcessGuard
     let starts: StartPool
@@ -69,7 +69,7 @@ package final class ProcessRunner: Sendable {
     var socket: OperationSocket? { common.socket }
     /// The private directory, which is removed with the runner.
     var filesDirectory: String { common.files.directory }
-    var isShutDown: Bool { state.withLockedValue { $0.isShutDown } }
+    var isShutDown: Bool { state.withLock { $0.isShutDown } }
     /// `/dev/null`.
     private let input: Descriptor
 
@@ -180,7 +180,7 @@ package final class ProcessRunner: Sendable {
 
     /// The number of the next run; `nil`: the runner was shut down.
     func nextID() -> UInt64? {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard !state.isShutDown else { return nil }
             state.lastID += 1
             return state.lastID
@@ -190,7 +190,7 @@ package final class ProcessRunner: Sendable {
     /// Kills what still runs and waits for its end, kills processes that left their groups, ends
     /// the threads, and removes the files. Later runs are refused as cancelled.
     package func shutdown() async {
-        let isFirst = state.withLockedValue { state in
+        let isFirst = state.withLock { state in
             defer { state.isShutDown = true }
             return !state.isShutDown
         }
@@ -356,7 +356,7 @@ extension ProcessRunner {
             let error = SystemError(doing: "watching a process", code: ENOMEM)
             return .notStarted(.notYet(after: missed(error)))
         case .ended(let end):
-            state.withLockedValue { $0.shortage.served() }
+            state.withLock { $0.shortage.served() }
             var report = await report(end, of: command, context, attempt, stop)
             let result = report.value.attempt.end
             let note =
@@ -371,7 +371,7 @@ extension ProcessRunner {
     /// tried again.
     func missed(_ error: SystemError) -> Duration {
         let now = SystemClock.now()
-        let (pause, isNew) = state.withLockedValue { state in
+        let (pause, isNew) = state.withLock { state in
             error.isShortage
                 ? state.shortage.missed(at: now) : state.diskShortage.missed(at: now)
         }
@@ -427,7 +427,7 @@ extension ProcessRunner {
                 return error
             }
         }
-        if error == nil { state.withLockedValue { $0.diskShortage.served() } }
+        if error == nil { state.withLock { $0.diskShortage.served() } }
         return error.map { AttemptEnd(failure(toWriteInputs: $0)) }
     }
 

@@ -1,7 +1,7 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// Receives a piece of a process's output: its stream, the number of bytes of that stream before
 /// it, and at most 64 KiB. Called on the thread that serves all processes: it must return at once,
@@ -79,7 +79,7 @@ struct SpawnFailure: Error, Hashable {
 /// write it; others only read it, in C.
 @safe final class StartProgress: @unchecked Sendable {
     fileprivate let noted: UnsafeMutablePointer<operon_process_progress>
-    private let isOver = NIOLockedValueBox(false)
+    private let isOver = Mutex(false)
 
     init() {
         unsafe noted = .allocate(capacity: 1)
@@ -91,13 +91,13 @@ struct SpawnFailure: Error, Hashable {
 
     /// Kills the child, if there is one and it is still being started.
     func interrupt() {
-        isOver.withLockedValue { isOver in
+        isOver.withLock { isOver in
             if !isOver { _ = unsafe operon_process_interrupt(noted) }
         }
     }
 
     /// The start is over; its descriptor may be closed and its number reused.
-    fileprivate func end() { isOver.withLockedValue { $0 = true } }
+    fileprivate func end() { isOver.withLock { $0 = true } }
 
     deinit { unsafe noted.deallocate() }
 }

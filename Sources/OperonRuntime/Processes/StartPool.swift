@@ -1,8 +1,8 @@
 import COperonProcess
 import DequeModule
 import Glibc
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// Starts processes one after the other on a thread of its own. If a start takes long, another
 /// thread takes over: a directory or a program on an unresponsive file system delays only the
@@ -94,7 +94,7 @@ final class StartPool: Sendable {
     private let configuration: Configuration
     private let spawn: @Sendable (SpawnRequest, StartProgress) -> Result
     private let deliver: @Sendable (RunningProcess) -> Void
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let wakeup: Descriptor
     private let watchWakeup: Descriptor
 
@@ -113,7 +113,7 @@ final class StartPool: Sendable {
         self.deliver = deliver
         wakeup = try Descriptor.semaphore()
         watchWakeup = try Descriptor.wakeup(blocking: true)
-        state.withLockedValue { state in
+        state.withLock { state in
             state.threadCount = 1
             state.comingCount = 1
         }
@@ -124,12 +124,12 @@ final class StartPool: Sendable {
     }
 
     /// The number of threads that start processes.
-    var threadCount: Int { state.withLockedValue { $0.threadCount } }
+    var threadCount: Int { state.withLock { $0.threadCount } }
 
     /// Appends a start. Its completion is called once: on a thread of the pool or, if nothing can
     /// be started, before this returns. If the process runs, its new owner calls the completion.
     func submit(_ request: SpawnRequest) {
-        let (isRefused, help, watches) = state.withLockedValue { state -> (Bool, Help, Bool) in
+        let (isRefused, help, watches) = state.withLock { state -> (Bool, Help, Bool) in
             guard !state.isClosing else { return (true, .none, false) }
             state.queue.append(request)
             defer { state.isWatching = true }
@@ -142,7 +142,7 @@ final class StartPool: Sendable {
 
     /// Starts nothing more. Calls `done` when every start has been handed over or reported.
     func close(_ done: @escaping @Sendable () -> Void) {
-        let (refused, isOver) = state.withLockedValue { state -> (Deque<SpawnRequest>, Bool) in
+        let (refused, isOver) = state.withLock { state -> (Deque<SpawnRequest>, Bool) in
             state.isClosing = true
             defer { state.queue = [] }
             let isOver = state.running.isEmpty
@@ -156,7 +156,7 @@ final class StartPool: Sendable {
     /// Lets the threads end, which also ends the processes they started. A thread that hangs ends
     /// when its start returns.
     func stop() {
-        let count = state.withLockedValue { state in
+        let count = state.withLock { state in
             state.isStopped = true
             return state.threadCount
         }
@@ -189,7 +189,7 @@ final class StartPool: Sendable {
                 try configuration.startThread("operon-spawn") { [self] in work() }
             } catch {
                 // No thread will take the waiting starts: they are given back.
-                let waiting = state.withLockedValue { state -> Deque<SpawnRequest> in
+                let waiting = state.withLock { state -> Deque<SpawnRequest> in
                     state.threadCount -= 1
                     state.comingCount -= 1
                     guard !state.isServed else { return [] }
@@ -204,14 +204,14 @@ final class StartPool: Sendable {
     private func work() {
         while true {
             while let next = next() { perform(next) }
-            guard !state.withLockedValue({ $0.isStopped }) else { return }
+            guard !state.withLock({ $0.isStopped }) else { return }
             wakeup.await()
-            guard !state.withLockedValue({ $0.isStopped }) else { return }
+            guard !state.withLock({ $0.isStopped }) else { return }
         }
     }
 
     private func next() -> Running? {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.comingCount -= 1
             guard let request = state.queue.popFirst() else {
                 state.idleCount += 1
@@ -232,7 +232,7 @@ final class StartPool: Sendable {
         // A request that was asked to stop before its start is not started.
         let result = request.stopSignal.isRequested ? nil : spawn(request, start.progress)
         let id = request.id
-        let (isLost, ending) = state.withLockedValue { state -> (Bool, Reason?) in
+        let (isLost, ending) = state.withLock { state -> (Bool, Reason?) in
             guard let place = state.running.firstIndex(where: { $0.request.id == id }) else {
                 return (state.lost.remove(id) != nil, nil)
             }
@@ -247,7 +247,7 @@ final class StartPool: Sendable {
             hand(over: result, of: request)
         }
         // After the hand-over, because the caller that closes the pool waits for that as well.
-        let closed = state.withLockedValue { state in
+        let closed = state.withLock { state in
             state.running.removeAll { $0.request.id == id }
             state.comingCount += 1
             return takeClosed(&state)
@@ -275,18 +275,18 @@ final class StartPool: Sendable {
     private func watch() {
         while true {
             watchWakeup.await()
-            while !state.withLockedValue({ $0.isStopped }) {
+            while !state.withLock({ $0.isStopped }) {
                 var polled = pollfd(fd: watchWakeup.number, events: Int16(POLLIN), revents: 0)
                 _ = unsafe poll(&polled, 1, Self.lookMilliseconds)
                 look()
-                let isOver = state.withLockedValue { state in
+                let isOver = state.withLock { state in
                     guard state.queue.isEmpty, state.running.isEmpty else { return false }
                     state.isWatching = false
                     return true
                 }
                 if isOver { break }
             }
-            if state.withLockedValue({ $0.isStopped }) { return }
+            if state.withLock({ $0.isStopped }) { return }
         }
     }
 
@@ -295,7 +295,7 @@ final class StartPool: Sendable {
     func look() {
         let now = configuration.now()
         var reports: [Report] = []
-        let (help, closed) = state.withLockedValue { state -> (Help, [@Sendable () -> Void]) in
+        let (help, closed) = state.withLock { state -> (Help, [@Sendable () -> Void]) in
             for place in state.running.indices.reversed() {
                 let start = state.running[place]
                 guard !start.isReturned, now - start.since >= configuration.patience

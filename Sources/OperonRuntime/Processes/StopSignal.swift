@@ -1,4 +1,4 @@
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Asks one run of a process to stop, at any time: before it starts, while it runs, or after it has
 /// ended.
@@ -16,7 +16,7 @@ package final class StopSignal: Sendable {
         var deliver: (@Sendable (Request) -> Void)?
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     package init() {}
 
@@ -30,10 +30,10 @@ package final class StopSignal: Sendable {
     package var isRequested: Bool { requested != nil }
 
     /// The strongest request so far.
-    var requested: Request? { state.withLockedValue { $0.request } }
+    var requested: Request? { state.withLock { $0.request } }
 
     private func ask(_ request: Request) {
-        let deliver: (@Sendable (Request) -> Void)? = state.withLockedValue { state in
+        let deliver: (@Sendable (Request) -> Void)? = state.withLock { state in
             if let before = state.request, before >= request { return nil }
             state.request = request
             return state.deliver
@@ -43,12 +43,12 @@ package final class StopSignal: Sendable {
 
     /// From here on requests go to `deliver`; returns the request made before, if any.
     func attach(_ deliver: @escaping @Sendable (Request) -> Void) -> Request? {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.deliver = deliver
             return state.request
         }
     }
 
     /// The process has ended, so later requests have no effect.
-    func detach() { state.withLockedValue { $0.deliver = nil } }
+    func detach() { state.withLock { $0.deliver = nil } }
 }

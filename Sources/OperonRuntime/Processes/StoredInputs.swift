@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// The parts of a worker's private directory that all its processes need: the directory itself, the
 /// file for attempts without inputs, and the socket to the worker.
@@ -26,7 +26,7 @@ package final class StoredInputs: Sendable {
     let attempt: ProcessFiles.Attempt
     private let common: CommonFiles
     /// Made by the first piece. Used by the files thread only.
-    private let writer = NIOLockedValueBox<InputsWriter?>(nil)
+    private let writer = Mutex<InputsWriter?>(nil)
 
     init(id: UInt64, attempt: ProcessFiles.Attempt, _ common: CommonFiles) {
         self.id = id
@@ -37,9 +37,9 @@ package final class StoredInputs: Sendable {
     /// Writes a piece, on the files thread; returns the error if that fails.
     func write(_ inputs: [NamedInput], isLast: Bool) -> SystemError? {
         do throws(SystemError) {
-            let opened = self.writer.withLockedValue { $0 }
+            let opened = self.writer.withLock { $0 }
             let writer = if let opened { opened } else { try open() }
-            self.writer.withLockedValue { $0 = isLast ? nil : writer }
+            self.writer.withLock { $0 = isLast ? nil : writer }
             for input in inputs { try writer.append(input) }
             if isLast { try writer.finish() }
             return nil

@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 extension ProcessRunner {
     /// How an attempt ends for want of a secret.
@@ -191,12 +191,12 @@ private final class SecretOutput: Sendable {
         var errors: [UInt8] = []
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     private static let errorBytesMax = 4 << 10
 
     func add(_ piece: PrintedPiece) {
-        state.withLockedValue { state in
+        state.withLock { state in
             switch piece.stream {
             // A newline, and one byte that shows that the value is too long.
             case .output:
@@ -208,10 +208,10 @@ private final class SecretOutput: Sendable {
         }
     }
 
-    var value: [UInt8] { state.withLockedValue { $0.value } }
+    var value: [UInt8] { state.withLock { $0.value } }
 
     var errorLines: [String] {
-        String(decoding: state.withLockedValue { $0.errors }, as: UTF8.self)
+        String(decoding: state.withLock { $0.errors }, as: UTF8.self)
             .split(separator: "\n")
             .map { String($0).withoutControls }
     }

@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonPorts
+import Synchronization
 
 /// Makes the sources that this process watches: files, pipes, programs, signals and processes of
 /// its machine, and the messages of its broker. What they share is made when the first one needs
@@ -34,7 +34,7 @@ package final class OwnSources: TriggerSourceProvider {
     }
 
     private let configuration: Configuration
-    private let shared = NIOLockedValueBox(Shared())
+    private let shared = Mutex(Shared())
 
     package init(_ configuration: Configuration) { self.configuration = configuration }
 
@@ -101,7 +101,7 @@ package final class OwnSources: TriggerSourceProvider {
     }
 
     package func shutDown() async {
-        let (threads, runner) = shared.withLockedValue { shared in
+        let (threads, runner) = shared.withLock { shared in
             shared.isShutDown = true
             defer {
                 shared.threads = nil
@@ -148,7 +148,7 @@ package final class OwnSources: TriggerSourceProvider {
     // MARK: - What sources share
 
     private func threads() throws(TriggerSourceError) -> SourceThreads {
-        try shared.withLockedValue { shared in
+        try shared.withLock { shared in
             Result { () throws(TriggerSourceError) in
                 if let threads = shared.threads { return threads }
                 guard !shared.isShutDown else { throw Self.over }
@@ -160,7 +160,7 @@ package final class OwnSources: TriggerSourceProvider {
     }
 
     private func runner() throws(TriggerSourceError) -> ProcessRunner {
-        try shared.withLockedValue { shared in
+        try shared.withLock { shared in
             Result { () throws(TriggerSourceError) in
                 if let runner = shared.runner { return runner }
                 guard !shared.isShutDown else { throw Self.over }

@@ -1,7 +1,7 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonModel
+import Synchronization
 
 /// The threads that the sources of one process share: one waits for descriptors, one calls what may
 /// block, such as the file system. A file system that does not answer therefore delays every source
@@ -74,7 +74,7 @@ final class ReadinessThread: Sendable {
     /// No waiter has this number.
     private static let wakeupID: UInt64 = 0
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let epoll: Descriptor
     private let wakeup: Descriptor
 
@@ -94,13 +94,13 @@ final class ReadinessThread: Sendable {
     ///
     /// - Throws: `CancellationError`; `SystemError` if the descriptor cannot be watched.
     func readable(_ number: Int32) async throws {
-        let id = state.withLockedValue { state in
+        let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
         }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let isWaiting = state.withLockedValue { state in
+                let isWaiting = state.withLock { state in
                     // Cancellation sets the flag first and takes the lock afterwards, so none is
                     // missed.
                     guard !state.isStopped, !Task.isCancelled else { return false }
@@ -147,7 +147,7 @@ final class ReadinessThread: Sendable {
 
     /// Ends the thread; whoever waits is cancelled.
     func stop() {
-        let waiters = state.withLockedValue { state in
+        let waiters = state.withLock { state in
             state.isStopped = true
             defer { state.waiters = [:] }
             // The order does not matter: each waiter is a task of its own.
@@ -158,7 +158,7 @@ final class ReadinessThread: Sendable {
     }
 
     private func take(_ id: UInt64) -> CheckedContinuation<Void, any Error>? {
-        state.withLockedValue { $0.waiters.removeValue(forKey: id) }
+        state.withLock { $0.waiters.removeValue(forKey: id) }
     }
 
     private func work() {
@@ -175,7 +175,7 @@ final class ReadinessThread: Sendable {
                 guard event != Self.wakeupID else { continue }
                 take(event)?.resume()
             }
-            if state.withLockedValue({ $0.isStopped }) { return }
+            if state.withLock({ $0.isStopped }) { return }
         }
     }
 }

@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// An event that happens once, and that any number of tasks may wait for.
 package final class Latch: Sendable {
@@ -9,15 +9,15 @@ package final class Latch: Sendable {
         var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     package init() {}
 
-    package var isOpen: Bool { state.withLockedValue { $0.isOpen } }
+    package var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// Releases all tasks that wait now or later. A second call has no effect.
     package func open() {
-        let waiters = state.withLockedValue { state in
+        let waiters = state.withLock { state in
             state.isOpen = true
             // The order does not matter: each waiter is a task of its own.
             let waiters = Array(state.waiters.values)
@@ -29,13 +29,13 @@ package final class Latch: Sendable {
 
     /// Returns when it is open, or when the task is cancelled.
     package func wait() async {
-        let id = state.withLockedValue { state in
+        let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isWaiting = state.withLockedValue { state in
+                let isWaiting = state.withLock { state in
                     // Cancellation sets the flag first and takes the lock afterwards, so none is
                     // missed.
                     guard !state.isOpen, !Task.isCancelled else { return false }
@@ -45,7 +45,7 @@ package final class Latch: Sendable {
                 if !isWaiting { continuation.resume() }
             }
         } onCancel: {
-            state.withLockedValue { $0.waiters.removeValue(forKey: id) }?.resume()
+            state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
         }
     }
 

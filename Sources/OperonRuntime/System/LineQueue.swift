@@ -1,6 +1,6 @@
 import DequeModule
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Lines on their way to a reader that may be slow or stalled. A thread of the queue writes them,
 /// so the caller that adds one continues at once. Lines that do not fit are left out, and a line of
@@ -24,7 +24,7 @@ package final class LineQueue: Sendable {
     /// The most bytes of log lines that wait: what a reader misses in a second or two.
     package static let logBytesMax = 1 << 20
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     /// `nil`: the system could start no thread, so the caller writes each line itself.
     private let thread: SerialThread?
     private let bytesMax: Int
@@ -55,13 +55,13 @@ package final class LineQueue: Sendable {
     }
 
     /// Whether no line waits to be written.
-    package var isEmpty: Bool { state.withLockedValue { !$0.isWriting } }
+    package var isEmpty: Bool { state.withLock { !$0.isWriting } }
 
     /// Adds lines including their ends, all of them or none. If nothing else waits there is room
     /// for any number.
     package func add(_ lines: [UInt8]) {
         guard let thread else { return write(lines) }
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state.bytes == 0 || state.bytes + lines.count <= bytesMax else {
                 state.leftOut += max(1, lines.count { $0 == UInt8(ascii: "\n") })
                 return
@@ -87,7 +87,7 @@ package final class LineQueue: Sendable {
     }
 
     private func next(after written: Int) -> Line? {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.bytes -= written
             if let line = state.lines.popFirst() { return line }
             guard state.leftOut > 0 else {
@@ -101,13 +101,13 @@ package final class LineQueue: Sendable {
 
     // MARK: - The end of the program
 
-    private static let kept = NIOLockedValueBox<[LineQueue]>([])
+    private static let kept = Mutex<[LineQueue]>([])
     /// The longest time, in seconds, for which a stalled reader delays the end of the program.
     private static let lastWordsSeconds = 1.0
 
     /// From here on the end of the program waits up to a second for lines that were added.
     package func keepUntilExit() {
-        Self.kept.withLockedValue { kept in
+        Self.kept.withLock { kept in
             if kept.isEmpty { _ = atexit { LineQueue.flushKept() } }
             kept.append(self)
         }
@@ -115,18 +115,15 @@ package final class LineQueue: Sendable {
 
     /// Flushes the kept queues, before something is written directly.
     package static func flushKept() {
-        for queue in kept.withLockedValue({ $0 }) { queue.flush(within: lastWordsSeconds) }
+        for queue in kept.withLock({ $0 }) { queue.flush(within: lastWordsSeconds) }
     }
 
     /// Returns when all added lines are written, or after this many seconds if nobody reads them.
     package func flush(within seconds: Double) {
         guard let thread else { return }
-        let isWritten = ConditionLock(value: false)
-        thread.submit {
-            isWritten.lock()
-            isWritten.unlock(withValue: true)
-        }
-        if isWritten.lock(whenValue: true, timeoutSeconds: seconds) { isWritten.unlock() }
+        let isWritten = ThreadSignal()
+        thread.submit { isWritten.send() }
+        isWritten.wait(seconds: seconds)
     }
 
     /// Returns when all added lines are written, or when the task is cancelled.

@@ -1,6 +1,6 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// This process and the arguments and variables it was given.
 package enum OwnProcess {
@@ -115,18 +115,18 @@ package enum OwnProcess {
     /// The next line of standard input, without its end; `nil`: there is none. Only one caller at a
     /// time. It waits on a thread of its own, which is left behind when the task is cancelled.
     package static func readInputLine() async -> String? {
-        let line = NIOLockedValueBox<String?>(nil)
+        let line = Mutex<String?>(nil)
         let isRead = Latch()
         do throws(SystemError) {
             try OwnThread.start("operon-input") {
-                line.withLockedValue { $0 = readLine() }
+                line.withLock { $0 = readLine() }
                 isRead.open()
             }
         } catch {
             return nil
         }
         await isRead.wait()
-        return isRead.isOpen ? line.withLockedValue { $0 } : nil
+        return isRead.isOpen ? line.withLock { $0 } : nil
     }
 
     /// Whether somebody can type what this process reads.
@@ -162,12 +162,12 @@ package enum OwnProcess {
         }
     }
 
-    private static let secrets = NIOLockedValueBox<[String: String]>([:])
+    private static let secrets = Mutex<[String: String]>([:])
 
     /// The value of a variable that others must not see; `nil`: there is none. The first call takes
     /// the variable out of the environment, which every process of this user can read.
     package static func secret(_ name: String) -> String? {
-        secrets.withLockedValue { secrets in
+        secrets.withLock { secrets in
             if let taken = unsafe operon_process_take_variable(name) {
                 let value = unsafe String(cString: taken)
                 unsafe free(taken)

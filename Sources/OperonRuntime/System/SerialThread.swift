@@ -1,6 +1,6 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Starts Operon's own threads, for blocking system calls, which no cooperative thread may make.
 enum OwnThread {
@@ -46,7 +46,7 @@ package final class SerialThread: Sendable {
         var isStopping = false
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let wakeup: Descriptor
 
     /// Starts the thread. `name`: at most 15 bytes.
@@ -57,7 +57,7 @@ package final class SerialThread: Sendable {
 
     /// Appends a job.
     package func submit(_ job: @escaping @Sendable () -> Void) {
-        let wasEmpty = state.withLockedValue { state in
+        let wasEmpty = state.withLock { state in
             state.jobs.append(job)
             return state.jobs.count == 1
         }
@@ -73,14 +73,14 @@ package final class SerialThread: Sendable {
 
     /// Ends the thread after the jobs it already has.
     package func stop() {
-        state.withLockedValue { $0.isStopping = true }
+        state.withLock { $0.isStopping = true }
         wakeup.signal()
     }
 
     private func work() {
         while true {
             wakeup.await()
-            let (jobs, isStopping) = state.withLockedValue { state in
+            let (jobs, isStopping) = state.withLock { state in
                 let jobs = state.jobs
                 state.jobs = []
                 return (jobs, state.isStopping)

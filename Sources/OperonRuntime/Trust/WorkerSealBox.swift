@@ -1,13 +1,14 @@
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
+import OperonSystem
 package import OperonTrust
+import Synchronization
 
 /// The seals of a worker. One task seals what goes to one lane and sends it, so that it is sent in
 /// the order in which it was sealed.
 package final class WorkerSealBox: Sendable {
-    private let seals: NIOLockedValueBox<WorkerSeals>
-    let faults = SealFaultLog()
+    private let seals: Mutex<WorkerSeals>
+    let faults = FaultLog<SealFault>()
     /// Keeps what the coordinator has accepted.
     let keep: @Sendable (WorkerMembership) -> Void
 
@@ -15,7 +16,7 @@ package final class WorkerSealBox: Sendable {
         _ identity: WorkerTrust,
         keep: @escaping @Sendable (WorkerMembership) -> Void
     ) {
-        seals = NIOLockedValueBox(WorkerSeals(identity))
+        seals = Mutex(WorkerSeals(identity))
         self.keep = keep
     }
 
@@ -27,21 +28,21 @@ package final class WorkerSealBox: Sendable {
         var way: WorkerLane { self == .beats ? .beats : .events }
     }
 
-    func connected(_ connection: UInt32) { seals.withLockedValue { $0.connected(connection) } }
+    func connected(_ connection: UInt32) { seals.withLock { $0.connected(connection) } }
 
-    func disconnected() { seals.withLockedValue { $0.disconnected() } }
+    func disconnected() { seals.withLock { $0.disconnected() } }
 
     /// Whether this is the connection that it has.
     func isOf(_ connection: UInt32) -> Bool {
-        seals.withLockedValue { $0.connection == connection }
+        seals.withLock { $0.connection == connection }
     }
 
     func seal(_ body: [UInt8], lane: Lane) -> [UInt8]? {
-        seals.withLockedValue { $0.seal(body, lane: lane.rawValue) }
+        seals.withLock { $0.seal(body, lane: lane.rawValue) }
     }
 
     func receive(_ bytes: [UInt8]) throws(SealFault) -> [WorkerSeals.Output] {
-        try seals.withLockedValue { seals in
+        try seals.withLock { seals in
             Result { () throws(SealFault) in try seals.receive(bytes) }
         }.get()
     }

@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
+import Synchronization
 
 /// Keeps fetched inputs until the operation that takes them starts: in a file for a process, in
 /// memory for any other operation.
@@ -22,7 +22,7 @@ final class InputStaging: Sendable {
     let progress: AsyncStream<WorkerAgent.InputProgress>
     private let continuation: AsyncStream<WorkerAgent.InputProgress>.Continuation
     private let processes: ProcessRunner
-    private let staged = NIOLockedValueBox<[AttemptID: Staged]>([:])
+    private let staged = Mutex<[AttemptID: Staged]>([:])
 
     init(processes: ProcessRunner) {
         self.processes = processes
@@ -35,7 +35,7 @@ final class InputStaging: Sendable {
         switch step {
         case .begin(let operation, let job):
             guard let place = place(for: operation) else { return nil }
-            staged.withLockedValue {
+            staged.withLock {
                 $0[operation.held.attempt] = Staged(job: job, place: place)
             }
             return nil
@@ -43,7 +43,7 @@ final class InputStaging: Sendable {
             return .checked(hash, isRight: ContentHash(of: bytes) == hash)
         case .give(let attempt, let job, let inputs): return give(inputs, to: attempt, job: job)
         case .abandon(let attempt, let job):
-            let abandoned = staged.withLockedValue { staged in
+            let abandoned = staged.withLock { staged in
                 staged[attempt]?.job == job ? staged.removeValue(forKey: attempt) : nil
             }
             if case .file(let file) = abandoned?.place { processes.discard(file) }
@@ -63,7 +63,7 @@ final class InputStaging: Sendable {
         to attempt: AttemptID,
         job: UInt64
     ) -> WorkerAgent.InputProgress? {
-        let file = staged.withLockedValue { staged -> StoredInputs? in
+        let file = staged.withLock { staged -> StoredInputs? in
             guard let entry = staged[attempt], entry.job == job else { return nil }
             switch entry.place {
             case .file(let file): return file
@@ -95,6 +95,6 @@ final class InputStaging: Sendable {
     }
 
     private func take(_ attempt: AttemptID) -> Place? {
-        staged.withLockedValue { $0.removeValue(forKey: attempt)?.place }
+        staged.withLock { $0.removeValue(forKey: attempt)?.place }
     }
 }

@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonWire
+import Synchronization
 
 /// Runs what a worker agent starts: processes, waits, registered code, and operations that take no
 /// time.
@@ -20,8 +20,8 @@ final class OperationExecutor: Sendable {
     let staging: InputStaging
     private let limits: Limits
     private let trace: OperationTrace
-    private let server = NIOLockedValueBox<Server?>(nil)
-    private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
+    private let server = Mutex<Server?>(nil)
+    private let stops = Mutex<[AttemptID: StopSignal]>([:])
 
     /// 256 chunks of at most 64 KiB.
     private static let logChunksMax = 256
@@ -61,7 +61,7 @@ final class OperationExecutor: Sendable {
         ask: @escaping Asker,
         ended: @escaping @Sendable (AttemptID, AttemptResult) -> Void
     ) {
-        server.withLockedValue { $0 = Server(ask: ask, ended: ended) }
+        server.withLock { $0 = Server(ask: ask, ended: ended) }
         processes.socket?.serve { attempt, what in
             OperationSocketFormat.Answer(await ask(attempt, WorkerAgent.RequestContent(what)))
         }
@@ -71,13 +71,13 @@ final class OperationExecutor: Sendable {
         _ content: WorkerAgent.RequestContent,
         of attempt: AttemptID
     ) async -> WorkerAgent.RequestAnswer.Content {
-        guard let server = server.withLockedValue({ $0 }) else { return .ended }
+        guard let server = server.withLock({ $0 }) else { return .ended }
         return await server.ask(attempt, content)
     }
 
     private func ended(_ attempt: AttemptID, _ result: AttemptResult) {
-        stops.withLockedValue { $0[attempt] = nil }
-        server.withLockedValue { $0 }?.ended(attempt, result)
+        stops.withLock { $0[attempt] = nil }
+        server.withLock { $0 }?.ended(attempt, result)
     }
 
     /// The environment variables through which an attempt's process reaches this worker.
@@ -114,7 +114,7 @@ final class OperationExecutor: Sendable {
             group.cancelAll()
         }
         willStop()
-        let left = stops.withLockedValue { $0.sorted { $0.key < $1.key } }
+        let left = stops.withLock { $0.sorted { $0.key < $1.key } }
         for (_, stop) in left { stop.cancel() }
         logContinuation.finish()
         progressContinuation.finish()
@@ -143,7 +143,7 @@ final class OperationExecutor: Sendable {
             run(kind, operation, input: input)
             return nil
         case .wait, .command, .registered:
-            stops.withLockedValue { $0[operation.held.attempt] = StopSignal() }
+            stops.withLock { $0[operation.held.attempt] = StopSignal() }
             startContinuation.yield(operation)
             return nil
         }
@@ -161,7 +161,7 @@ final class OperationExecutor: Sendable {
     }
 
     private func signal(_ attempt: AttemptID) -> StopSignal? {
-        stops.withLockedValue { $0[attempt] }
+        stops.withLock { $0[attempt] }
     }
 
     private func perform(_ operation: DispatchedOperation) async -> AttemptResult {
@@ -204,7 +204,7 @@ final class OperationExecutor: Sendable {
         let held = operation.held
         let attempt = held.attempt
         let stop = StopSignal()
-        stops.withLockedValue { $0[attempt] = stop }
+        stops.withLock { $0[attempt] = stop }
         let run = RegisteredRun(
             kind,
             operation,

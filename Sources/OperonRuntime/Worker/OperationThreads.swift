@@ -1,6 +1,6 @@
 import DequeModule
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// The threads on which registered code runs: as many as the worker has slots, each started when it
 /// is needed. Code may block or compute for long here without delaying the rest of the worker.
@@ -28,7 +28,7 @@ package final class OperationThreads: TaskExecutor {
         case end
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let limit: Int
     private let wakeup: Descriptor
 
@@ -37,7 +37,7 @@ package final class OperationThreads: TaskExecutor {
         self.limit = max(1, limit)
         do throws(SystemError) {
             wakeup = try Descriptor.semaphore()
-            state.withLockedValue { state in
+            state.withLock { state in
                 state.threadCount = 1
                 state.comingCount = 1
             }
@@ -49,7 +49,7 @@ package final class OperationThreads: TaskExecutor {
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let (wakes, starts) = state.withLockedValue { state -> (Bool, Bool) in
+        let (wakes, starts) = state.withLock { state -> (Bool, Bool) in
             state.jobs.append(job)
             guard state.jobs.count > state.comingCount else { return (false, false) }
             if state.parkedCount > 0 {
@@ -68,7 +68,7 @@ package final class OperationThreads: TaskExecutor {
             try startThread()
         } catch {
             // The system has no thread left: the existing threads take the jobs in turn.
-            state.withLockedValue { state in
+            state.withLock { state in
                 state.threadCount -= 1
                 state.comingCount -= 1
             }
@@ -79,7 +79,7 @@ package final class OperationThreads: TaskExecutor {
     /// where possible, because it is about to be free.
     func handOver(_ body: () -> Void) {
         let thread = pthread_self()
-        state.withLockedValue { state in
+        state.withLock { state in
             guard state.isHandingOver[thread] == false else { return }
             state.isHandingOver[thread] = true
             state.comingCount += 1
@@ -90,7 +90,7 @@ package final class OperationThreads: TaskExecutor {
     /// Lets the threads end when they have no more jobs. Code that continues later starts them
     /// again.
     package func stop() {
-        let sleeping = state.withLockedValue { state in
+        let sleeping = state.withLock { state in
             state.isStopped = true
             defer { state.parkedCount = 0 }
             state.comingCount += state.parkedCount
@@ -117,12 +117,12 @@ package final class OperationThreads: TaskExecutor {
 
     private func work() {
         let thread = pthread_self()
-        state.withLockedValue { $0.isHandingOver[thread] = false }
+        state.withLock { $0.isHandingOver[thread] = false }
         while true {
             switch next(thread) {
             case .run(let job):
                 unsafe job.runSynchronously(on: asUnownedTaskExecutor())
-                state.withLockedValue { state in
+                state.withLock { state in
                     if state.isHandingOver[thread] == false { state.comingCount += 1 }
                     state.isHandingOver[thread] = false
                 }
@@ -134,7 +134,7 @@ package final class OperationThreads: TaskExecutor {
 
     /// Takes the next step of a thread that has come for a job.
     private func next(_ thread: pthread_t) -> Step {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.comingCount -= 1
             if let job = state.jobs.popFirst() { return .run(job) }
             guard state.isStopped else {

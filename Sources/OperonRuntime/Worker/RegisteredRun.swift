@@ -1,5 +1,5 @@
-import NIOConcurrencyHelpers
 import OperonModel
+import Synchronization
 
 /// One attempt at an operation of a registered kind, in a task of its own.
 ///
@@ -48,7 +48,7 @@ final class RegisteredRun: Sendable {
     private let ask: Invocation.Asker
     private let onLog: LogHandler
     private let onProgress: @Sendable (ReportedProgress) -> Void
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
 
     /// - Parameter trace: Gives the attempt a span; `nil`: the caller has done so.
     init(
@@ -73,7 +73,7 @@ final class RegisteredRun: Sendable {
         self.ask = ask
         self.onLog = onLog
         self.onProgress = onProgress
-        state = NIOLockedValueBox(State(log: LogBuffer(limit: limits.logBytes)))
+        state = Mutex(State(log: LogBuffer(limit: limits.logBytes)))
     }
 
     /// Starts it. `ended` is called once, as the last action of its task, on its own thread.
@@ -105,7 +105,7 @@ final class RegisteredRun: Sendable {
             guard let threads = self.threads else { return ended(result) }
             threads.handOver { ended(result) }
         }
-        let isAsked = state.withLockedValue { state in
+        let isAsked = state.withLock { state in
             // Harmless: it may have ended already.
             if !state.isOver { state.task = task }
             return state.stopReason != nil
@@ -140,7 +140,7 @@ final class RegisteredRun: Sendable {
                 ask: ask
             )
         )
-        let state = state.withLockedValue { state in
+        let state = state.withLock { state in
             state.isOver = true
             state.task = nil
             return state
@@ -149,7 +149,7 @@ final class RegisteredRun: Sendable {
     }
 
     private func stop(for reason: StopReason) {
-        let task: Task<Void, Never>? = state.withLockedValue { state in
+        let task: Task<Void, Never>? = state.withLock { state in
             guard !state.isOver, state.stopReason == nil else { return nil }
             state.stopReason = reason
             return state.task
@@ -157,12 +157,12 @@ final class RegisteredRun: Sendable {
         task?.cancel()
     }
 
-    private var isCancelled: Bool { state.withLockedValue { $0.stopReason != nil } }
+    private var isCancelled: Bool { state.withLock { $0.stopReason != nil } }
 
     private func log(_ text: String) {
         let bytes = Array(text.utf8) + [UInt8(ascii: "\n")]
         // Under the lock, so that pieces from two tasks of one operation do not mix.
-        state.withLockedValue { state in
+        state.withLock { state in
             // Harmless: a task that the code left behind still logs. Its attempt has been reported.
             guard !state.isOver else { return }
             var rest = bytes[...]
@@ -177,7 +177,7 @@ final class RegisteredRun: Sendable {
 
     /// Passes the first report on at once; of those that follow too soon, only the last.
     private func report(_ progress: ReportedProgress) {
-        let (now, wait): (ReportedProgress?, Duration?) = state.withLockedValue { state in
+        let (now, wait): (ReportedProgress?, Duration?) = state.withLock { state in
             guard !state.isOver else { return (nil, nil) }
             let pause = state.nextProgress - SystemClock.now()
             guard pause > .zero || state.isProgressDue else {
@@ -199,7 +199,7 @@ final class RegisteredRun: Sendable {
     }
 
     private func reportLast() {
-        let last = state.withLockedValue { state in
+        let last = state.withLock { state in
             state.isProgressDue = false
             state.nextProgress = SystemClock.now() + Self.progressInterval
             defer { state.progress = nil }

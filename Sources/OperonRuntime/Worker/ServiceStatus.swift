@@ -1,6 +1,6 @@
-import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonPorts
+import Synchronization
 
 /// Reports a worker's state to the service manager: once that it is ready, and its status in a
 /// line.
@@ -9,13 +9,13 @@ package import OperonPorts
 /// then its address, certificate and rights are correct, and the rest is outside its control. If no
 /// broker answers, it is reported ready after `patience` all the same, so that a machine can boot
 /// without one; the status line says so.
-package struct ServiceStatus: Sendable {
+package final class ServiceStatus: Sendable {
     package static let patience = Duration.seconds(30)
 
     private let manager: ServiceManager?
     private let patience: Duration
     private let fail: @Sendable (String) -> Void
-    private let isReady = NIOLockedValueBox(false)
+    private let isReady = Mutex(false)
 
     /// - Parameter fail: Receives the reason if the manager could not be notified.
     package init(
@@ -69,7 +69,7 @@ package struct ServiceStatus: Sendable {
 
     /// Returns `true` on the first call only.
     private func becomesReady() -> Bool {
-        isReady.withLockedValue { isReady in
+        isReady.withLock { isReady in
             defer { isReady = true }
             return !isReady
         }

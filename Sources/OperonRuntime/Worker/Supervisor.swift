@@ -1,8 +1,8 @@
 import COperonProcess
 import Glibc
-import NIOConcurrencyHelpers
 package import OperonCore
 import OperonModel
+import Synchronization
 
 /// Keeps a program running: starts it, waits for its end, restarts it after a pause, and passes on
 /// signals. A `RestartPolicy` decides what follows an end.
@@ -81,7 +81,7 @@ private final class ChildProcess: Sendable {
         case ended
     }
 
-    private let state = NIOLockedValueBox(State.starting(signals: []))
+    private let state = Mutex(State.starting(signals: []))
     private let ending: AsyncStream<RestartPolicy.End>
 
     init(_ command: Supervisor.Command) {
@@ -105,7 +105,7 @@ private final class ChildProcess: Sendable {
 
     /// Sends a signal; a child that is being started gets it once it has started.
     func signal(_ number: Int32) {
-        state.withLockedValue { state in
+        state.withLock { state in
             switch state {
             case .starting(let signals): state = .starting(signals: signals + [number])
             case .running(let process): kill(process, number)
@@ -118,10 +118,10 @@ private final class ChildProcess: Sendable {
     private func run(_ command: Supervisor.Command) -> RestartPolicy.End {
         operon_process_keep_children()
         guard let process = ProcessSpawn.spawn(command) else {
-            state.withLockedValue { $0 = .ended }
+            state.withLock { $0 = .ended }
             return .notStarted
         }
-        state.withLockedValue { state in
+        state.withLock { state in
             if case .starting(let signals) = state {
                 for number in signals { kill(process, number) }
             }
@@ -130,7 +130,7 @@ private final class ChildProcess: Sendable {
         operon_process_await(process)
         // The number belongs to the child until it is collected, so no signal reaches another
         // process.
-        return state.withLockedValue { state in
+        return state.withLock { state in
             state = .ended
             let end = operon_process_collect(process)
             guard end.state == 1 else { return .notStarted }

@@ -1,11 +1,12 @@
 import DequeModule
 package import Logging
-import NIOConcurrencyHelpers
 package import OperonCore
 import OperonModel
 package import OperonPorts
+import OperonSystem
 import OperonTrust
 import OperonWire
+import Synchronization
 
 /// The worker's shell: feeds messages, ends of operations and time to a `WorkerAgent`, and performs
 /// the effects that the agent returns. It decides nothing.
@@ -35,7 +36,7 @@ package final class WorkerService: Sendable {
     }
 
     /// Everything that runs under this lock returns at once.
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
     private let transport: any WorkerTransport
     /// `nil`: messages are sent in clear.
     private let seals: WorkerSealBox?
@@ -46,6 +47,7 @@ package final class WorkerService: Sendable {
     private let linkObserver: LinkObserver
     private let logger: Logger
     private let connectionLog = ConnectionLog()
+    private let undecodable = FaultLog<WireError.Code>()
     private let limits: Limits
     private let sendSignal = Signal()
     private let leaving = Latch()
@@ -65,7 +67,7 @@ package final class WorkerService: Sendable {
         observer: @escaping Observer = { _ in }
     ) {
         let outbox = WorkerOutbox(agent.configuration)
-        state = NIOLockedValueBox(State(agent: agent, outbox: outbox))
+        state = Mutex(State(agent: agent, outbox: outbox))
         self.transport = transport
         self.seals = seals
         self.logger = logger
@@ -107,7 +109,7 @@ package final class WorkerService: Sendable {
             // Not in the group: its events end before it throws, and its error must not be lost.
             try await transport.run()
         }
-        if let refusal = state.withLockedValue(\.refusal) {
+        if let refusal = state.withLock(\.refusal) {
             throw PortError(.accessRefused, "The coordinator refuses this worker: \(refusal).")
         }
     }
@@ -133,13 +135,13 @@ package final class WorkerService: Sendable {
         _ content: WorkerAgent.RequestContent,
         of attempt: AttemptID
     ) async -> WorkerAgent.RequestAnswer.Content {
-        let number = state.withLockedValue { state in
+        let number = state.withLock { state in
             state.lastRequest += 1
             return state.lastRequest
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let rest: Rest? = state.withLockedValue { state in
+                let rest: Rest? = state.withLock { state in
                     guard !state.hasEnded else { return nil }
                     state.asking[number] = continuation
                     return handle([.asked(number, attempt, content)], &state)
@@ -159,7 +161,7 @@ package final class WorkerService: Sendable {
 
     /// Releases every caller that still waits.
     private func end() {
-        let waiting = state.withLockedValue { state in
+        let waiting = state.withLock { state in
             state.hasEnded = true
             state.alarm.cancel()
             defer { state.asking = [:] }
@@ -217,7 +219,7 @@ package final class WorkerService: Sendable {
             case .message(let body): events.append(.message(body))
             case .send(let frame): await transport.send(frame, lane: .events)
             case .sendAgain(let body):
-                state.withLockedValue { $0.outbox.append(.encoded(body)) }
+                state.withLock { $0.outbox.append(.encoded(body)) }
                 sendSignal.raise()
             case .resync(let reign, let epoch):
                 let envelope = CoordinatorEnvelope(
@@ -230,7 +232,7 @@ package final class WorkerService: Sendable {
                 events.append(.envelope(envelope))
             case .accepted(let membership): seals.keep(membership)
             case .refused(let why):
-                state.withLockedValue { $0.refusal = why }
+                state.withLock { $0.refusal = why }
                 // In a task of its own, because this one ends before the transport has closed.
                 Task { [transport] in await transport.close() }
             }
@@ -255,7 +257,12 @@ package final class WorkerService: Sendable {
             do throws(WireError) {
                 return .message(try Wire.decodeCoordinator(bytes, limits: limits))
             } catch {
-                logger.error("message dropped", metadata: ["reason": "\(error)"])
+                if let count = undecodable.count(error.code, at: SystemClock.now()) {
+                    logger.error(
+                        "message dropped",
+                        metadata: ["reason": "\(error)", "messages": "\(count)"]
+                    )
+                }
                 return nil
             }
         case .envelope(let envelope): return .message(envelope)
@@ -275,7 +282,7 @@ package final class WorkerService: Sendable {
     }
 
     private func wake() {
-        let rest = state.withLockedValue { state in
+        let rest = state.withLock { state in
             state.alarm.rang()
             return handle([.timeReached], &state)
         }
@@ -294,7 +301,7 @@ package final class WorkerService: Sendable {
     }
 
     private func handle(_ events: [WorkerAgent.Event]) {
-        finish(state.withLockedValue { handle(events, &$0) })
+        finish(state.withLock { handle(events, &$0) })
     }
 
     private func finish(_ rest: Rest) {
@@ -353,7 +360,7 @@ package final class WorkerService: Sendable {
     // MARK: - Output
 
     private func takeOutbox() -> [WorkerOutbox.Item] {
-        state.withLockedValue { $0.outbox.take() }
+        state.withLock { $0.outbox.take() }
     }
 
     private func sendAll() async {
@@ -433,6 +440,6 @@ package final class WorkerService: Sendable {
 
     /// Returns `nil` if no coordinator has welcomed this worker.
     private func envelope(_ message: WorkerMessage) -> WorkerEnvelope? {
-        state.withLockedValue { $0.agent.isWelcomed ? $0.agent.envelope(message) : nil }
+        state.withLock { $0.agent.isWelcomed ? $0.agent.envelope(message) : nil }
     }
 }

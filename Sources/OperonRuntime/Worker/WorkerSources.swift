@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonPorts
+import Synchronization
 
 /// Runs the sources that a coordinator has this worker watch, and passes on what they report. A
 /// `WatchAgent` decides.
@@ -33,7 +33,7 @@ final class WorkerSources: Sendable {
     private let reported: AsyncStream<[WatchReport]>.Continuation
     private let starts: AsyncStream<Start>
     private let starting: AsyncStream<Start>.Continuation
-    private let shared = NIOLockedValueBox(Shared())
+    private let shared = Mutex(Shared())
     private let provider: any TriggerSourceProvider
     private let time: TimeSource
 
@@ -81,7 +81,7 @@ final class WorkerSources: Sendable {
 
     private func handle(_ events: [WatchAgent.Event]) {
         var effects = WatchAgent.Effects()
-        let (begun, opened): ([Start], [Latch]) = shared.withLockedValue { shared in
+        let (begun, opened): ([Start], [Latch]) = shared.withLock { shared in
             for event in events { shared.agent.handle(event, into: &effects) }
             let begun = effects.begins.map { run, source in
                 let entry = Run()
@@ -142,7 +142,7 @@ final class WorkerSources: Sendable {
     /// Returns when the coordinator has taken the occurrence.
     private func report(_ occurrence: Occurrence, of run: WatchAgent.RunID) async throws {
         let taken = Latch()
-        let isCurrent = shared.withLockedValue { shared in
+        let isCurrent = shared.withLock { shared in
             shared.runs[run]?.taken = taken
             return shared.runs[run] != nil
         }

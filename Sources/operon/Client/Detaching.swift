@@ -1,7 +1,7 @@
-import NIOConcurrencyHelpers
 import OperonArguments
 import OperonModel
 import OperonTerminal
+import Synchronization
 import UnixSignals
 
 /// Watches something until it ends or the user presses Ctrl-C. Ctrl-C ends only the watching.
@@ -57,13 +57,13 @@ enum Timeout {
 
 /// The number of the last event that was shown, for callers that continue after it.
 final class LastEvent: Sendable {
-    private let number: NIOLockedValueBox<UInt64?>
+    private let number: Mutex<UInt64?>
 
-    init(_ number: UInt64?) { self.number = NIOLockedValueBox(number) }
+    init(_ number: UInt64?) { self.number = Mutex(number) }
 
     var sequence: UInt64? {
-        get { number.withLockedValue { $0 } }
-        set { number.withLockedValue { $0 = newValue } }
+        get { number.withLock { $0 } }
+        set { number.withLock { $0 = newValue } }
     }
 
     var sentences: [String] {

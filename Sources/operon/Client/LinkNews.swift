@@ -1,4 +1,4 @@
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Tracks whether the coordinator can be reached while a command listens to it. It reports once
 /// when the connection is lost, and once when it is back.
@@ -10,10 +10,10 @@ final class LinkNews: Sendable {
         var waiting: [String] = []
     }
 
-    private let state: NIOLockedValueBox<State>
+    private let state: Mutex<State>
 
     init(say: @escaping @Sendable (String) -> Void) {
-        state = NIOLockedValueBox(State(say: say))
+        state = Mutex(State(say: say))
     }
 
     func cut() { turn(isAway: true, "Lost the connection to the coordinator; trying again.") }
@@ -21,10 +21,11 @@ final class LinkNews: Sendable {
     func restored() { turn(isAway: false, "Reconnected to the coordinator.") }
 
     private func turn(isAway: Bool, _ sentence: String) {
-        let say = state.withLockedValue { state -> (@Sendable (String) -> Void)? in
+        let say = state.withLock { state -> (@Sendable (String) -> Void)? in
             guard state.isAway != isAway else { return nil }
             state.isAway = isAway
-            if state.say == nil { state.waiting.append(sentence) }
+            // A link that comes and goes while nobody takes them: the last change counts.
+            if state.say == nil { state.waiting = state.waiting.suffix(1) + [sentence] }
             return state.say
         }
         say?(sentence)
@@ -32,10 +33,10 @@ final class LinkNews: Sendable {
 
     /// Keeps sentences from now on until they are taken, so that a screen shows them at the right
     /// place.
-    func hold() { state.withLockedValue { $0.say = nil } }
+    func hold() { state.withLock { $0.say = nil } }
 
     func take() -> [String] {
-        state.withLockedValue { state in
+        state.withLock { state in
             defer { state.waiting = [] }
             return state.waiting
         }

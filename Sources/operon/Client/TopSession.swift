@@ -1,10 +1,10 @@
 import ArgumentParser
-import NIOConcurrencyHelpers
 import OperonArguments
 import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 import UnixSignals
 
 /// Draws `operon top` until somebody quits. It asks the coordinator at each interval, so what is
@@ -53,12 +53,14 @@ struct TopSession {
 
     private final class Inbox: Sendable {
         private let events: AsyncStream<Event>.Continuation
-        private let news = NIOLockedValueBox<News?>(nil)
+        private let news = Mutex<News?>(nil)
+        /// The graph whose operations are shown.
+        let openGraph = Mutex<UInt32?>(nil)
 
         init(_ events: AsyncStream<Event>.Continuation) { self.events = events }
 
         func put(_ change: (inout News) -> Void) {
-            let isFirst = news.withLockedValue { news in
+            let isFirst = news.withLock { news in
                 let isFirst = news == nil
                 var all = news ?? News()
                 change(&all)
@@ -69,7 +71,7 @@ struct TopSession {
         }
 
         func take() -> News {
-            news.withLockedValue { news in
+            news.withLock { news in
                 defer { news = nil }
                 return news ?? News()
             }
@@ -107,9 +109,8 @@ struct TopSession {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sigquit, .sigwinch)
         let (events, continuation) = AsyncStream.makeStream(of: Event.self)
         let inbox = Inbox(continuation)
-        let openGraph = NIOLockedValueBox<UInt32?>(nil)
         return await withDiscardingTaskGroup { group in
-            group.addTask { await poll(openGraph, inbox) }
+            group.addTask { await poll(inbox) }
             group.addTask {
                 for await piece in input.pieces { continuation.yield(.typed(piece)) }
                 continuation.yield(.end(ExitStatus.success))
@@ -149,7 +150,7 @@ struct TopSession {
                         }
                     }
                 }
-                openGraph.withLockedValue { $0 = screen.openGraph }
+                inbox.openGraph.withLock { $0 = screen.openGraph }
                 draw(screen)
             }
             return ExitStatus.success
@@ -221,7 +222,7 @@ struct TopSession {
 
     /// Asks again when the answer has come and the interval has passed, so that a slow coordinator
     /// is not asked more often than it answers.
-    private func poll(_ openGraph: NIOLockedValueBox<UInt32?>, _ inbox: Inbox) async {
+    private func poll(_ inbox: Inbox) async {
         let running = RunningFollower(session.client) { running in
             inbox.put { $0.running = running }
         }
@@ -230,7 +231,7 @@ struct TopSession {
             do throws(ClientError) {
                 let snapshot = try await snapshot(running)
                 inbox.put { $0.snapshot = snapshot }
-                if let graph = openGraph.withLockedValue({ $0 }) { try await update(graph, inbox) }
+                if let graph = inbox.openGraph.withLock({ $0 }) { try await update(graph, inbox) }
             } catch {
                 inbox.put { $0.missed = error.message }
             }
@@ -337,7 +338,7 @@ private final class RunningFollower: Sendable {
 
     private let client: any CoordinatorClient
     private let changed: @Sendable ([ClusterSnapshot.Running]) -> Void
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     init(
         _ client: any CoordinatorClient,
@@ -348,7 +349,7 @@ private final class RunningFollower: Sendable {
     }
 
     var operations: [ClusterSnapshot.Running] {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.running.sorted { $0.key < $1.key }.flatMap { graph, operations in
                 operations.map {
                     ClusterSnapshot.Running(
@@ -364,7 +365,7 @@ private final class RunningFollower: Sendable {
 
     /// Follows these graphs and no others. A stream that ended is opened again.
     func follow(_ graphs: [UInt32]) {
-        state.withLockedValue { state in
+        state.withLock { state in
             for (graph, task) in state.tasks where !graphs.contains(graph) {
                 task.cancel()
                 state.tasks[graph] = nil
@@ -383,7 +384,7 @@ private final class RunningFollower: Sendable {
             for try await progress in try await client.progress(of: String(graph)) {
                 try Task.checkCancellation()
                 let running = progress.view.running ?? []
-                let isNew = state.withLockedValue { state in
+                let isNew = state.withLock { state in
                     guard state.tasks[graph] != nil, state.running[graph] != running else {
                         return false
                     }
@@ -395,6 +396,6 @@ private final class RunningFollower: Sendable {
         } catch {
             // The next update says whether the coordinator answers.
         }
-        if !Task.isCancelled { state.withLockedValue { $0.tasks[graph] = nil } }
+        if !Task.isCancelled { state.withLock { $0.tasks[graph] = nil } }
     }
 }

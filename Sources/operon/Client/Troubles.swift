@@ -1,18 +1,18 @@
-import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 
 /// Tells what goes wrong in a watched graph the moment it does: what failed, what was skipped
 /// because of it, and what is tried again. It reads the events of that alone, and asks for the
 /// details of the first ones: after some lines the display tells no more.
-struct Troubles: Sendable {
+final class Troubles: Sendable {
     private let session: ClientSession
     private let graph: UInt32
     private let display: ProgressDisplay
     private let group: Int
-    private let asks = NIOLockedValueBox(0)
+    private let asks = Mutex(0)
     /// Opened when the end of the graph was read, after everything that went wrong before it.
     private let isOver = Latch()
 
@@ -63,7 +63,7 @@ struct Troubles: Sendable {
     func waitForEnd() async { await isOver.wait(within: .seconds(2)) }
 
     private func detail(of operation: OperationName) async -> OperationDetail? {
-        let mayAsk = asks.withLockedValue { asks in
+        let mayAsk = asks.withLock { asks in
             asks += 1
             return asks <= Self.asksMax
         }

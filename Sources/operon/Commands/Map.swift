@@ -197,12 +197,8 @@ struct Map: AsyncParsableCommand {
         if coordinator.coordinator != nil {
             var code = ExitStatus.success
             try await ClientSession.run(coordinator, .text) { session in
-                code = try await MapSubmission(
-                    plan: plan,
-                    output: output,
-                    failFast: failFast,
-                    session: session
-                ).run()
+                code = try await MapSubmission(plan, output, failFast: failFast, session)
+                    .run()
             }
             return code
         }

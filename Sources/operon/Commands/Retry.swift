@@ -83,23 +83,33 @@ struct Retry: AsyncParsableCommand {
         }
     }
 
-    /// What to do about an operation that is not retried because it succeeded; `nil`: none is such.
-    private static func succeeded(
+    /// What to do about an operation that is not retried because it succeeded or has not finished;
+    /// `nil`: none is such.
+    private static func notRetried(
         _ operations: [String],
         of graph: String,
         _ session: ClientSession
     ) async -> Failure? {
         for name in operations {
             let selector = OperationSelector(graph: graph, operation: name)
-            guard let detail = try? await session.client.operation(selector),
-                detail.operation.outcome == .succeeded
-            else { continue }
+            guard let detail = try? await session.client.operation(selector) else { continue }
             let shown = TerminalText.line("\(graph)/\(name)")
-            return Failure(
-                ExitStatus.usage,
-                "\(shown) succeeded. To run it again, with all that depends on it: "
-                    + "operon retry \(CommandText.quoted(shown)) --from"
-            )
+            let quoted = CommandText.quoted(shown)
+            switch detail.operation.outcome {
+            case nil:
+                return Failure(
+                    ExitStatus.usage,
+                    "\(shown) has not finished, so there is nothing to retry. To see what it waits"
+                        + " for: operon explain \(quoted)"
+                )
+            case .succeeded:
+                return Failure(
+                    ExitStatus.usage,
+                    "\(shown) succeeded. To run it again, with all that depends on it: "
+                        + "operon retry \(quoted) --from"
+                )
+            case _: continue
+            }
         }
         return nil
     }
@@ -125,7 +135,7 @@ struct Retry: AsyncParsableCommand {
                         $0.retried(view, graph: graph, cancelled: counts?.cancelled ?? 0)
                     }
                 } catch let error as ClientError where error.refusal != nil {
-                    throw await Self.succeeded(operations, of: graph, session) ?? error
+                    throw await Self.notRetried(operations, of: graph, session) ?? error
                 }
             }
         }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Logging
-import NIOConcurrencyHelpers
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -11,11 +10,12 @@ import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 import UnixSignals
 
 /// One run of a coordinator with a store: the store, the scheduler, the transport, the API, and
 /// shutdown.
-struct CoordinatorSession {
+final class CoordinatorSession: Sendable {
     enum Place {
         case broker(url: String, prefix: String, CoordinatorTrustArguments)
         case thisProcess(OwnWorker)
@@ -45,7 +45,7 @@ struct CoordinatorSession {
     private let say: @Sendable (String) -> Void
     private let logger: Logger
     /// The tokens, once the store is held.
-    private let book = NIOLockedValueBox<TokenBook?>(nil)
+    private let book = Mutex<TokenBook?>(nil)
     private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
 
     /// - Parameter hasPage: Whether the own socket has the page for browsers beside it.
@@ -140,8 +140,8 @@ struct CoordinatorSession {
         configuration.spans = spans
         configuration.meters = CoordinatorMeters(factory: metrics)
         configuration.passed = PlannedCrash(environment).passed
-        configuration.boundsOfSubmitter = { [book] name in
-            book.withLockedValue { $0 }?.bounds(of: name) ?? .none
+        configuration.boundsOfSubmitter = { [self] name in
+            book.withLock { $0 }?.bounds(of: name) ?? .none
         }
         configuration.triggers = TriggerSupport(
             codec: GraphFileCodec(),
@@ -270,7 +270,7 @@ struct CoordinatorSession {
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
-        book.withLockedValue { $0 = configuration.book }
+        book.withLock { $0 = configuration.book }
         do throws(AuditError) {
             let audit = try AuditLog(
                 folder: path + ".audit",

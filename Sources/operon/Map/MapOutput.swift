@@ -1,9 +1,9 @@
-import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
 import OperonModel
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 
 /// Shows the output of each operation of `operon map` when the operation has ended, as if it had
 /// run alone, and writes the joblog.
@@ -16,8 +16,8 @@ final class MapOutput: RunListener {
     /// Writes on a thread of its own, because a reader may be slow. Its queue holds at most one
     /// entry for each operation.
     private let shows: SerialThread
-    private let state = NIOLockedValueBox(State())
-    private let writer: NIOLockedValueBox<MapWriter>
+    private let state = Mutex(State())
+    private let writer: Mutex<MapWriter>
     private let log: JobLog?
     let unread = Latch()
 
@@ -69,7 +69,7 @@ final class MapOutput: RunListener {
             throw Failure(MapExit.other, "output cannot be written: \(error)")
         }
         self.log = log
-        writer = NIOLockedValueBox(
+        writer = Mutex(
             MapWriter(plan: plan, files: files, keepsOrder: keepsOrder, log: log)
         )
     }
@@ -82,14 +82,14 @@ final class MapOutput: RunListener {
             case .workerJoined(let worker, _, _):
                 // Of this process; the joblog then has a colon, as that of GNU parallel.
                 if case .files = delivery { continue }
-                state.withLockedValue { $0.workers[worker.incarnation] = worker.name }
+                state.withLock { $0.workers[worker.incarnation] = worker.name }
             case .granted(let operation, _, let worker):
-                state.withLockedValue { state in
+                state.withLock { state in
                     let host = state.workers[worker] ?? ""
                     state.attempts[Int(operation.index)] = Attempt(host: host)
                 }
             case .attemptEnded(let operation, _, _, let start, let end):
-                state.withLockedValue { state in
+                state.withLock { state in
                     state.attempts[Int(operation.index)]?.start = start
                     state.attempts[Int(operation.index)]?.end = end
                 }
@@ -107,7 +107,7 @@ final class MapOutput: RunListener {
     }
 
     private func ended(_ index: Int, _ outcome: Outcome) {
-        let attempt = state.withLockedValue { $0.attempts.removeValue(forKey: index) }
+        let attempt = state.withLock { $0.attempts.removeValue(forKey: index) }
         var end = End(index: index, outcome: outcome, start: SystemClock.wall())
         if let attempt {
             end.host = attempt.host
@@ -123,20 +123,20 @@ final class MapOutput: RunListener {
     func deliver(_ log: [UInt8], of index: Int) {
         guard case .log(let marker) = delivery, index < plan.numbers.count, !log.isEmpty
         else { return }
-        let hasRoom = state.withLockedValue { state in
+        let hasRoom = state.withLock { state in
             guard state.waitingBytes < Self.waitingBytesMax else { return false }
             state.waitingBytes += log.count
             return true
         }
         let name = plan.graph.operations[index].name
         guard hasRoom else {
-            state.withLockedValue { _ = $0.lost.insert(index) }
+            state.withLock { _ = $0.lost.insert(index) }
             return Self.say("the output of \(name) is lost: the disk is too slow")
         }
-        stores.submit { [files, state] in
+        stores.submit { [self] in
             let parts = MapLog(log, marker: marker)
             if parts.isCut {
-                state.withLockedValue { _ = $0.lost.insert(index) }
+                state.withLock { _ = $0.lost.insert(index) }
                 Self.say(
                     "the first bytes of the output of \(name) are missing: it printed more than"
                         + " \(Limits().logBytes) bytes"
@@ -146,10 +146,10 @@ final class MapOutput: RunListener {
                 try files.store(parts.output, as: .output, of: name)
                 try files.store(parts.errors, as: .errors, of: name)
             } catch {
-                state.withLockedValue { _ = $0.lost.insert(index) }
+                state.withLock { _ = $0.lost.insert(index) }
                 Self.say("the output of \(name) is lost: \(error)")
             }
-            state.withLockedValue { $0.waitingBytes -= log.count }
+            state.withLock { $0.waitingBytes -= log.count }
         }
     }
 
@@ -157,20 +157,20 @@ final class MapOutput: RunListener {
     func ended(_ end: End) {
         // Commands may add operations to the graph; these have no output here.
         guard end.index < plan.numbers.count else { return }
-        state.withLockedValue { state in
+        state.withLock { state in
             switch end.outcome {
             case .succeeded: break
             case .failed: state.failed += 1
             case .cancelled, .skipped: state.cancelled += 1
             }
         }
-        stores.submit { [plan, shows, writer, state, unread] in
-            shows.submit {
-                writer.withLockedValue { writer in
+        stores.submit { [self] in
+            shows.submit { [self] in
+                writer.withLock { writer in
                     writer.write(end) { index in
-                        state.withLockedValue { $0.lost.contains(index) }
+                        state.withLock { $0.lost.contains(index) }
                     } lost: { index, why in
-                        state.withLockedValue { _ = $0.lost.insert(index) }
+                        state.withLock { _ = $0.lost.insert(index) }
                         Self.say(
                             "the output of \(plan.graph.operations[index].name) is lost: \(why)"
                         )
@@ -207,12 +207,12 @@ final class MapOutput: RunListener {
     var exitCode: Int32 {
         if unread.isOpen { return MapExit.unread }
         if isIncomplete { return MapExit.other }
-        let state = state.withLockedValue { $0 }
+        let state = state.withLock { $0 }
         // After a failure with --fail-fast, the others are cancelled and have not failed.
         return MapExit.of(state.failed > 0 ? state.failed : state.cancelled)
     }
 
-    var hasFailed: Bool { state.withLockedValue { $0.failed > 0 } }
+    var hasFailed: Bool { state.withLock { $0.failed > 0 } }
 
     /// Whether some output is not where it should be.
     private var isIncomplete: Bool {
@@ -220,7 +220,7 @@ final class MapOutput: RunListener {
             Self.say("the output cannot be written: \(failure)")
             return true
         }
-        return state.withLockedValue { !$0.lost.isEmpty }
+        return state.withLock { !$0.lost.isEmpty }
     }
 
     /// What the joblog lacks; `nil`: nothing. Waits for no slow reader.

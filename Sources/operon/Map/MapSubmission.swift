@@ -1,17 +1,19 @@
-import NIOConcurrencyHelpers
 import OperonArguments
 import OperonModel
 import OperonPorts
 import OperonRuntime
+import Synchronization
 import UnixSignals
 
 /// Runs the operations of `operon map` on the workers of a coordinator, and passes their ends and
 /// their logs to the output.
-struct MapSubmission: Sendable {
+final class MapSubmission: Sendable {
     let plan: MapPlan
     let output: MapOutput
     let failFast: Bool
     let session: ClientSession
+    /// The exit code that a signal asks for.
+    private let signalled = Mutex<Int32?>(nil)
 
     private static let pageSize = 500
 
@@ -24,6 +26,13 @@ struct MapSubmission: Sendable {
         var hosts: [UInt32: String] = [:]
     }
 
+    init(_ plan: MapPlan, _ output: MapOutput, failFast: Bool, _ session: ClientSession) {
+        self.plan = plan
+        self.output = output
+        self.failFast = failFast
+        self.session = session
+    }
+
     /// Returns the exit code when all operations have ended, or when a signal comes after the one
     /// that cancelled them.
     func run() async throws -> Int32 {
@@ -31,23 +40,22 @@ struct MapSubmission: Sendable {
         submission.traceParent = Environment.traceParent(in: Environment.current)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let graph = String(try await session.client.submit(submission).id)
-        let signal = NIOLockedValueBox<Int32?>(nil)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {
-                    try await follow(graph)
+                    try await self.follow(graph)
                 } catch let error where !Task.isCancelled {
-                    await output.flush()
-                    session.console.say([
+                    await self.output.flush()
+                    self.session.console.say([
                         "Graph \(graph) goes on. To see its end: operon watch \(graph)"
                     ])
                     throw error
                 }
-                await output.flush()
+                await self.output.flush()
             }
             group.addTask {
                 for await received in signals {
-                    let isFirst = signal.withLockedValue { code in
+                    let isFirst = self.signalled.withLock { code in
                         defer {
                             code =
                                 received == .sigterm
@@ -56,17 +64,17 @@ struct MapSubmission: Sendable {
                         return code == nil
                     }
                     guard isFirst else { return }
-                    session.console.say([
+                    self.session.console.say([
                         "Cancelling graph \(graph). Running operations were asked to stop; press"
                             + " Ctrl-C again to wait no longer."
                     ])
-                    try await cancel(graph, "interrupted")
+                    try await self.cancel(graph, "interrupted")
                 }
             }
             group.addTask {
-                await output.unread.wait()
+                await self.output.unread.wait()
                 guard !Task.isCancelled else { return }
-                try await cancel(graph, "nobody reads the output")
+                try await self.cancel(graph, "nobody reads the output")
                 // The ends of the operations end the other task.
                 await Latch().wait()
             }
@@ -75,7 +83,7 @@ struct MapSubmission: Sendable {
         }
         // No task handles signals any more, and the reader of the output may be blocked.
         OwnProcess.endAtSignals()
-        return signal.withLockedValue { $0 } ?? output.exitCode
+        return signalled.withLock { $0 } ?? output.exitCode
     }
 
     private func cancel(_ graph: String, _ reason: String) async throws {
@@ -87,7 +95,7 @@ struct MapSubmission: Sendable {
 
     /// Returns when all operations have ended.
     private func follow(_ graph: String) async throws {
-        let state = NIOLockedValueBox(State())
+        let state = Mutex(State())
         let kinds: Set<ClusterEvent.Kind> = [.granted, .started, .finished, .rangeFinished]
         try await Following(session).run(graph: graph, kinds: kinds) {
             try await list(graph, state)
@@ -96,8 +104,8 @@ struct MapSubmission: Sendable {
             guard let operation = event.operation else { return false }
             switch event.kind.known {
             case .granted:
-                state.withLockedValue { $0.hosts[operation.index] = event.worker ?? "" }
-            case .started: state.withLockedValue { $0.starts[operation.index] = event.at.time }
+                state.withLock { $0.hosts[operation.index] = event.worker ?? "" }
+            case .started: state.withLock { $0.starts[operation.index] = event.at.time }
             case .finished:
                 let outcome = Self.outcome(event.outcome, event.error, event.reason)
                 return try await ended(operation.index, outcome, at: event.at.time, graph, state)
@@ -114,7 +122,7 @@ struct MapSubmission: Sendable {
                         graph,
                         state,
                         // No attempt was in flight. An earlier one has the log of a retry.
-                        hasLog: state.withLockedValue { $0.hosts[index] != nil }
+                        hasLog: state.withLock { $0.hosts[index] != nil }
                     )
                     if isLast { return true }
                 }
@@ -127,7 +135,7 @@ struct MapSubmission: Sendable {
     /// Reads which operations have ended, when events may be missing.
     private func list(
         _ graph: String,
-        _ state: NIOLockedValueBox<State>
+        _ state: borrowing Mutex<State>
     ) async throws -> Bool {
         var query = OperationQuery()
         query.limit = Self.pageSize
@@ -165,11 +173,11 @@ struct MapSubmission: Sendable {
         _ outcome: Outcome,
         at time: WallTime,
         _ graph: String,
-        _ state: NIOLockedValueBox<State>,
+        _ state: borrowing Mutex<State>,
         hasLog: Bool = true
     ) async throws -> Bool {
         guard index < plan.numbers.count else { return false }
-        guard !state.withLockedValue({ $0.ended.contains(index) }) else { return false }
+        guard !state.withLock({ $0.ended.contains(index) }) else { return false }
         if hasLog {
             let selector = OperationSelector(graph: graph, operation: "@\(index)")
             let logs = try await session.patiently { try await session.client.log(of: selector) }
@@ -183,7 +191,7 @@ struct MapSubmission: Sendable {
             if !last.isEmpty { output.deliver(last.flatMap(\.bytes), of: Int(index)) }
         }
         // Afterwards: if the log could not be read, it is read again when the coordinator is back.
-        let (count, start, host) = state.withLockedValue { state in
+        let (count, start, host) = state.withLock { state in
             state.ended.insert(index)
             return (
                 state.ended.count, state.starts.removeValue(forKey: index),

@@ -1,16 +1,16 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonRuntime
+import Synchronization
 
 /// The first worker that was found to belong to another reign.
 final class BusyWorker: Sendable {
-    private let first = NIOLockedValueBox<String?>(nil)
+    private let first = Mutex<String?>(nil)
     private let found = Latch()
 
     func note(_ notices: [Scheduler.Notice]) {
         for case .workerBusy(let worker, _) in notices {
-            first.withLockedValue { $0 = $0 ?? worker.name }
+            first.withLock { $0 = $0 ?? worker.name }
             found.open()
         }
     }
@@ -18,6 +18,6 @@ final class BusyWorker: Sendable {
     /// The name of the worker, as soon as one is known; `nil` after the limit.
     func name(within limit: Duration) async -> String? {
         await found.wait(within: limit)
-        return first.withLockedValue { $0 }
+        return first.withLock { $0 }
     }
 }

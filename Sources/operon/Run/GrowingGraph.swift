@@ -1,13 +1,13 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
+import Synchronization
 
 /// The graph of a run. Running operations may add to it.
 final class GrowingGraph: Sendable {
     /// The graph as it was submitted.
     let submitted: LoadedGraph
-    private let added = NIOLockedValueBox<[OperationDescription]>([])
-    private let place = NIOLockedValueBox(Place())
+    private let added = Mutex<[OperationDescription]>([])
+    private let place = Mutex(Place())
 
     private struct Place {
         var id = GraphID(rawValue: 0)
@@ -18,18 +18,18 @@ final class GrowingGraph: Sendable {
 
     /// The graph that the coordinator has of it. Not 0 if the file of a stored run was edited.
     var id: GraphID {
-        get { place.withLockedValue { $0.id } }
-        set { place.withLockedValue { $0.id = newValue } }
+        get { place.withLock { $0.id } }
+        set { place.withLock { $0.id = newValue } }
     }
 
     /// Operations that stay as they succeeded before an edit. What the coordinator does in their
     /// place concerns nobody.
-    func stay(_ operations: Set<UInt32>) { place.withLockedValue { $0.staying = operations } }
+    func stay(_ operations: Set<UInt32>) { place.withLock { $0.staying = operations } }
 
     /// The notices about this graph, its workers and its coordinator: a store may have graphs that
     /// this one replaces.
     func relevant(_ notices: [Scheduler.Notice]) -> [Scheduler.Notice] {
-        let place = place.withLockedValue { $0 }
+        let place = place.withLock { $0 }
         guard place.id.rawValue > 0 else { return notices }
         return notices.flatMap { notice -> [Scheduler.Notice] in
             switch notice.subject {
@@ -47,11 +47,11 @@ final class GrowingGraph: Sendable {
     }
 
     func append(_ operations: [OperationDescription]) {
-        added.withLockedValue { $0 += operations }
+        added.withLock { $0 += operations }
     }
 
     var operations: [OperationDescription] {
-        let added = added.withLockedValue { $0 }
+        let added = added.withLock { $0 }
         return added.isEmpty
             ? submitted.description.operations : submitted.description.operations + added
     }
@@ -59,7 +59,7 @@ final class GrowingGraph: Sendable {
     func operation(_ index: UInt32) -> OperationDescription {
         let first = submitted.description.operations.count
         guard Int(index) >= first else { return submitted.description.operations[Int(index)] }
-        return added.withLockedValue { $0[Int(index) - first] }
+        return added.withLock { $0[Int(index) - first] }
     }
 
     func name(of index: UInt32) -> String { operation(index).name }

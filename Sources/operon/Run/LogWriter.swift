@@ -1,8 +1,8 @@
-import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
 import OperonModel
 import OperonRuntime
+import Synchronization
 
 /// Writes the output of operations to files, one per attempt that printed anything:
 /// `DIRECTORY/<index>-<operation>.<attempt>.log`. Both numbers are those of the graph and its
@@ -10,11 +10,11 @@ import OperonRuntime
 ///
 /// Pieces are appended as they arrive. The result of an attempt carries the first and the last
 /// bytes, which replace the file unless the file has more.
-struct LogWriter: Sendable {
+final class LogWriter: Sendable {
     /// Writes on a thread of its own, because a disk may block: no task waits for it.
     private let thread: SerialThread
-    private let files: NIOLockedValueBox<LogFiles>
-    private let state: NIOLockedValueBox<State>
+    private let files: Mutex<LogFiles>
+    private let state: Mutex<State>
 
     private static let waitingBytesMax = 16 << 20
 
@@ -69,13 +69,13 @@ struct LogWriter: Sendable {
         } catch {
             throw Failure(ExitStatus.failed, "logs cannot be written: \(error)")
         }
-        files = NIOLockedValueBox(LogFiles(folder, path: directory, graph: graph, say: say))
-        state = NIOLockedValueBox(State())
+        files = Mutex(LogFiles(folder, path: directory, graph: graph, say: say))
+        state = Mutex(State())
     }
 
     /// Attempts of a run that goes on count on from those of its earlier runs, whose files stay.
     func resume(after attempts: [OperationID: Int]) {
-        files.withLockedValue { $0.earlier = attempts }
+        files.withLock { $0.earlier = attempts }
     }
 
     func note(_ notices: [Scheduler.Notice]) {
@@ -85,12 +85,12 @@ struct LogWriter: Sendable {
                 // If the disk is too slow, pieces are dropped; the result of the attempt carries
                 // the last bytes.
                 guard !chunk.bytes.isEmpty, !yieldIfRoom(.chunk(chunk)) else { continue }
-                _ = state.withLockedValue { $0.gaps.insert(chunk.held.attempt) }
+                _ = state.withLock { $0.gaps.insert(chunk.held.attempt) }
             case .result(let operation, let attempt, let result):
                 // Without the output of the operation, which is not written here.
                 let end = EndOfLog(
                     log: result.log,
-                    hasGaps: state.withLockedValue { $0.gaps.remove(attempt) != nil }
+                    hasGaps: state.withLock { $0.gaps.remove(attempt) != nil }
                 )
                 if !yieldIfRoom(.ended(operation, attempt, end)) {
                     yield(.left(operation, attempt))
@@ -108,13 +108,13 @@ struct LogWriter: Sendable {
 
     /// Queues an item regardless of the room left. There are at most two of these per attempt.
     private func yield(_ item: Item) {
-        state.withLockedValue { $0.waitingBytes += item.byteCount }
+        state.withLock { $0.waitingBytes += item.byteCount }
         write(item)
     }
 
     /// Queues an item if there is room. Returns whether there was.
     private func yieldIfRoom(_ item: Item) -> Bool {
-        let fits = state.withLockedValue { state in
+        let fits = state.withLock { state in
             guard state.waitingBytes < Self.waitingBytesMax else { return false }
             state.waitingBytes += item.byteCount
             return true
@@ -124,9 +124,9 @@ struct LogWriter: Sendable {
     }
 
     private func write(_ item: Item) {
-        thread.submit { [files, state] in
-            files.withLockedValue { $0.write(item) }
-            state.withLockedValue { $0.waitingBytes -= item.byteCount }
+        thread.submit { [self] in
+            files.withLock { $0.write(item) }
+            state.withLock { $0.waitingBytes -= item.byteCount }
         }
     }
 

@@ -1,12 +1,12 @@
-import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 
 /// What a person sees while a run is in progress. All messages during a run pass through here in
 /// order, so that no line breaks into the progress display.
-struct RunScreen: Sendable {
+final class RunScreen: Sendable {
     let style: TerminalStyle
     /// Whether the person who watches can be asked.
     let canAsk: Bool
@@ -16,7 +16,7 @@ struct RunScreen: Sendable {
     private let continuation: AsyncStream<Item>.Continuation
     private let done = Latch()
     /// Whether a tick is queued and not handled yet.
-    private let isTicking = NIOLockedValueBox(false)
+    private let isTicking = Mutex(false)
     private let isQuiet: Bool
     private let output: QueuedOutput
     private let place: RunStall.Place
@@ -136,7 +136,7 @@ struct RunScreen: Sendable {
         var early: [(notices: [Scheduler.Notice], at: Timestamp)] = []
         var isTakenUp = !resumes
         await withTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { await tick() }
+            tasks.addTask { await self.tick() }
             for await item in inbox {
                 switch item {
                 case .notices(let notices, let now):
@@ -162,7 +162,7 @@ struct RunScreen: Sendable {
                     }
                     early = []
                 case .tick:
-                    isTicking.withLockedValue { $0 = false }
+                    isTicking.withLock { $0 = false }
                     let now = SystemClock.now()
                     await explain(&stall, state, asking: coordinator, at: now)
                     await display.tick(at: now)
@@ -241,7 +241,7 @@ struct RunScreen: Sendable {
             do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
             // Only one tick is queued at a time, so that ticks do not pile up while the terminal is
             // blocked.
-            let isFirst = isTicking.withLockedValue { isTicking in
+            let isFirst = isTicking.withLock { isTicking in
                 defer { isTicking = true }
                 return !isTicking
             }

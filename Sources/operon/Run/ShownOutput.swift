@@ -1,13 +1,13 @@
 import ArgumentParser
-import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
 import OperonModel
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 
 /// Prints what operations print to standard output, while `operon run` runs.
-struct ShownOutput: Sendable {
+final class ShownOutput: Sendable {
     enum Mode: String, ExpressibleByArgument, CaseIterable, Sendable {
         /// The output of an attempt when the attempt ends.
         case whole
@@ -38,9 +38,9 @@ struct ShownOutput: Sendable {
     let unread = Latch()
     /// Writes on a thread of its own, because a pipe may block: no task waits for it.
     private let thread: SerialThread
-    private let printer: NIOLockedValueBox<ShownOutputPrinter>
+    private let printer: Mutex<ShownOutputPrinter>
     /// The bytes that are not written yet.
-    private let waiting = NIOLockedValueBox(0)
+    private let waiting = Mutex(0)
 
     private static let waitingBytesMax = 16 << 20
 
@@ -67,7 +67,7 @@ struct ShownOutput: Sendable {
         } catch {
             throw Failure(ExitStatus.failed, "the output cannot be shown: \(error)")
         }
-        printer = NIOLockedValueBox(ShownOutputPrinter(mode, graph, screen))
+        printer = Mutex(ShownOutputPrinter(mode, graph, screen))
     }
 
     /// Called on the coordinator's executor, so it returns at once.
@@ -77,9 +77,9 @@ struct ShownOutput: Sendable {
             case .granted(let operation, _, _): add(.granted(operation))
             case .log(let chunk) where mode == .stream:
                 // The reader is too slow: a line says how much is missing.
-                if waiting.withLockedValue({ $0 }) < Self.waitingBytesMax { add(.chunk(chunk)) }
+                if waiting.withLock({ $0 }) < Self.waitingBytesMax { add(.chunk(chunk)) }
             case .result(let operation, let attempt, let result):
-                let hasRoom = waiting.withLockedValue { $0 } < Self.waitingBytesMax
+                let hasRoom = waiting.withLock { $0 } < Self.waitingBytesMax
                 let gap = KeptLog(missing: result.log.end, tail: [])
                 add(.ended(operation, attempt, hasRoom ? result.log : gap))
             default: continue
@@ -88,10 +88,10 @@ struct ShownOutput: Sendable {
     }
 
     private func add(_ item: Item) {
-        waiting.withLockedValue { $0 += item.byteCount }
-        thread.submit { [printer, waiting, unread] in
-            let isRead = printer.withLockedValue { $0.print(item) }
-            waiting.withLockedValue { $0 -= item.byteCount }
+        waiting.withLock { $0 += item.byteCount }
+        thread.submit { [self] in
+            let isRead = printer.withLock { $0.print(item) }
+            waiting.withLock { $0 -= item.byteCount }
             if !isRead { unread.open() }
         }
     }
