@@ -334,6 +334,11 @@ declare namespace Api {
         name?: string;
         index?: number;
         attempt?: number;
+        /**
+         * From this time until `from`, the attempt was waiting while its slot was free: what the
+         * operation depends on had ended. Missing: for too short to be seen.
+         */
+        waitedFrom?: number;
     }
 
     /** Whether a browser is logged in. */

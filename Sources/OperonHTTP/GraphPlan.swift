@@ -52,6 +52,8 @@ struct GraphPlan: Sendable {
         var names: [String] = []
         var dependencies: [[Int]] = []
         var durations: [Duration] = []
+        /// The end of the last attempt of each operation; `nil`: it had none.
+        var ends: [Double?] = []
         var folding = ElementFolding()
         var workers: [String] = []
         var bars: [(worker: Int, bar: AttemptChart.Bar)] = []
@@ -75,10 +77,13 @@ struct GraphPlan: Sendable {
                 dependencies.append(record.dependencies.map(Int.init))
                 let attempts = record.attempts ?? []
                 durations.append(attempts.last?.duration(now: now) ?? .zero)
+                var freeAt = 0.0
                 for attempt in attempts {
-                    guard let bar = attempt.bar(of: number) else { continue }
+                    guard let bar = attempt.bar(of: number, after: freeAt) else { continue }
+                    freeAt = bar.end
                     bars.append((attempt.worker.map { numbers[$0] } ?? GraphPlan.nobody, bar))
                 }
+                ends.append(attempts.isEmpty ? nil : freeAt)
             }
         }
     }
@@ -96,10 +101,12 @@ struct GraphPlan: Sendable {
             title: graph.name
         )
         let critical = Set(path)
+        let ready = shape.readyTimes(ends: contents.ends)
         chart = AttemptChart(
             contents.bars.map { worker, bar in
                 var bar = bar
                 bar.isCritical = critical.contains(Int(bar.operation))
+                bar.ready = max(bar.ready, ready[Int(bar.operation)])
                 return (worker, bar)
             }
         )
@@ -182,6 +189,7 @@ struct GraphPlan: Sendable {
                             name: isOne ? names[Int(cut.first.operation)] : nil,
                             index: isOne ? cut.first.operation : nil,
                             attempt: isOne ? cut.first.attempt : nil,
+                            waitedFrom: cut.waitedFrom,
                             from: cut.first.start,
                             to: min(cut.end, length),
                             state: "\(cut.state)",
@@ -203,7 +211,9 @@ extension AttemptRecord {
     }
 
     /// `nil`: it has not started.
-    fileprivate func bar(of operation: UInt32) -> AttemptChart.Bar? {
+    ///
+    /// - Parameter end: That of the attempt before it.
+    fileprivate func bar(of operation: UInt32, after end: Double) -> AttemptChart.Bar? {
         guard let startedAt else { return nil }
         let state: AttemptChart.State =
             switch ending {
@@ -217,6 +227,7 @@ extension AttemptRecord {
         return AttemptChart.Bar(
             operation: operation,
             attempt: number,
+            ready: end,
             start: startedAt,
             end: endedAt ?? .infinity,
             state: state,

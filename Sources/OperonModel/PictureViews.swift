@@ -109,6 +109,9 @@ package struct TimelineView: Hashable, Sendable, Codable {
         package var name: String?
         package var index: UInt32?
         package var attempt: UInt32?
+        /// From this time until `from`, the attempt was waiting while its slot was free: what the
+        /// operation depends on had ended. Missing: for too short to be seen.
+        package var waitedFrom: Double?
         package var from: Double
         package var to: Double
         /// `executing` or how the attempt ended; of several attempts, what needs attention most.
@@ -121,6 +124,7 @@ package struct TimelineView: Hashable, Sendable, Codable {
             name: String?,
             index: UInt32?,
             attempt: UInt32?,
+            waitedFrom: Double?,
             from: Double,
             to: Double,
             state: String,
@@ -130,6 +134,7 @@ package struct TimelineView: Hashable, Sendable, Codable {
             self.name = name
             self.index = index
             self.attempt = attempt
+            self.waitedFrom = waitedFrom
             self.from = from
             self.to = to
             self.state = state

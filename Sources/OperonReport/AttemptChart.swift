@@ -6,6 +6,9 @@ package struct AttemptChart: Sendable {
         package var operation: UInt32
         /// The number of the attempt.
         package var attempt: UInt32
+        /// When it could have started: all that its operation depends on in its graph had ended, and
+        /// so had the attempt before it.
+        package var ready: Double
         package var start: Double
         /// `.infinity`: it is in flight.
         package var end: Double
@@ -15,6 +18,7 @@ package struct AttemptChart: Sendable {
         package init(
             operation: UInt32,
             attempt: UInt32,
+            ready: Double,
             start: Double,
             end: Double,
             state: State,
@@ -22,6 +26,7 @@ package struct AttemptChart: Sendable {
         ) {
             self.operation = operation
             self.attempt = attempt
+            self.ready = ready
             self.start = start
             self.end = max(start, end)
             self.state = state
@@ -57,6 +62,9 @@ package struct AttemptChart: Sendable {
     /// A bar of a part of the chart: one attempt, or several that are too short to be told apart.
     package struct Cut: Hashable, Sendable {
         package var first: Bar
+        /// From this time until the start of the first attempt, that attempt was waiting while the
+        /// slot was free. `nil`: for too short to be seen.
+        package var waitedFrom: Double?
         package var end: Double
         package var count: Int
         package var state: State
@@ -91,7 +99,7 @@ package struct AttemptChart: Sendable {
         rowsLeftOut = all.count - rows.count
     }
 
-    /// The bars of a row within a part of the chart.
+    /// The bars of a row within a part of the chart, and the one behind it if it was waiting there.
     ///
     /// - Parameter barsMax: Attempts that are shorter than this part of the time are put together
     ///   with their neighbours.
@@ -99,8 +107,13 @@ package struct AttemptChart: Sendable {
         // A third are long, a third follow a long one, a third begin this far behind another.
         let least = (to - from) / Double(max(1, barsMax / 3))
         var cuts: [Cut] = []
-        for bar in row.bars[Self.firstIndex(endingAt: from, in: row.bars)...] {
-            guard bar.start <= to else { break }
+        let first = Self.firstIndex(endingAt: from, in: row.bars)
+        var freeAt = first > 0 ? row.bars[first - 1].end : 0
+        for bar in row.bars[first...] {
+            var waitedFrom: Double? = max(bar.ready, freeAt)
+            if let time = waitedFrom, bar.start - time <= least { waitedFrom = nil }
+            freeAt = bar.end
+            guard bar.start <= to || waitedFrom.map({ $0 <= to }) == true else { break }
             // Also where a part has no length: any number may begin at one moment.
             let isShort = bar.end - bar.start <= least
             if isShort, let last = cuts.last, last.end - last.first.start <= least,
@@ -115,6 +128,7 @@ package struct AttemptChart: Sendable {
                 cuts.append(
                     Cut(
                         first: bar,
+                        waitedFrom: waitedFrom,
                         end: bar.end,
                         count: 1,
                         state: bar.state,

@@ -112,4 +112,18 @@ package struct GraphShape: Hashable, Sendable {
         }
         return path.reversed()
     }
+
+    /// For each operation, when the last of those that it depends on ended; `.infinity`: not yet.
+    ///
+    /// - Parameter ends: For each operation, the end of its last attempt; `.infinity` if that is in
+    ///   flight. `nil`: it had no attempt, and ended when it was ready.
+    package func readyTimes(ends: [Double?]) -> [Double] {
+        var ready = [Double](repeating: 0, count: count)
+        for number in order {
+            for other in dependencies(of: number) {
+                ready[number] = max(ready[number], ready[other], ends[other] ?? 0)
+            }
+        }
+        return ready
+    }
 }

@@ -191,29 +191,38 @@ package struct ReportPage: Sendable {
 
     private func writeTimeline(into markup: inout Markup) {
         let critical = Set(criticalPath)
+        // Workers say when; the clock of one may be wrong.
+        let within: (Duration) -> Duration = { min(max($0, .zero), report.makespan) }
+        let ready = shape.readyTimes(
+            ends: report.operations.map { operation in
+                operation.attempts.last.map { within($0.end ?? report.makespan).seconds }
+            }
+        )
         var bars: [Timeline.Bar] = []
         for (number, operation) in report.operations.enumerated() {
+            var isReady = Duration.seconds(ready[number])
             for (place, attempt) in operation.attempts.enumerated() {
                 guard let start = attempt.start else { continue }
-                // Workers say when; the clock of one may be wrong.
-                let within: (Duration) -> Duration = { min(max($0, .zero), report.makespan) }
                 let isLast = place == operation.attempts.count - 1
                 bars.append(
                     Timeline.Bar(
                         name: operation.name,
                         worker: attempt.worker,
+                        ready: isReady,
                         start: within(start),
                         end: within(attempt.end ?? report.makespan),
                         state: Picture.State(attempt.ended),
                         isCritical: isLast && critical.contains(number)
                     )
                 )
+                isReady = within(attempt.end ?? report.makespan)
             }
         }
         guard !bars.isEmpty else { return }
         let timeline = Timeline(bars, length: report.makespan)
         markup.raw("<h2>Timeline</h2>\n<p class=\"soft\">")
-        markup.text("A row for each slot, a bar for each attempt.")
+        markup.text("A row for each slot, a bar for each attempt. A line before a bar says that ")
+        markup.text("the attempt was waiting while the slot was free.")
         if timeline.rowsLeftOut > 0 {
             markup.text(" \(timeline.rowsLeftOut) more slots are left out.")
         }

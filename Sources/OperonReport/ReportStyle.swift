@@ -49,6 +49,7 @@ enum ReportStyle {
         .worker{fill:var(--ink);text-anchor:end}.time{fill:var(--soft);text-anchor:middle}
         .mark{stroke:var(--edge)}.bar{fill:var(--line)}.bar.succeeded{fill:var(--good)}
         .bar.failed{fill:var(--bad)}.bar.cancelled,.bar.skipped{fill:var(--odd)}
+        .wait{stroke:var(--line);stroke-width:2;fill:none}
         .bar.critical{stroke:var(--critical);stroke-width:1.5}
         table{border-collapse:collapse;width:100%;font-size:14px}
         th,td{text-align:left;padding:3px 12px 3px 0;border-bottom:1px solid var(--edge);\

@@ -5,7 +5,9 @@ package struct Timeline: Sendable {
     package struct Bar: Hashable, Sendable {
         package var name: String
         package var worker: String
-        /// From the start of the timeline.
+        /// When it could have started, from the start of the timeline: all that its operation
+        /// depends on had ended, and so had the attempt before it.
+        package var ready: Duration
         package var start: Duration
         package var end: Duration
         package var state: Picture.State
@@ -14,6 +16,7 @@ package struct Timeline: Sendable {
         package init(
             name: String,
             worker: String,
+            ready: Duration? = nil,
             start: Duration,
             end: Duration,
             state: Picture.State,
@@ -21,6 +24,7 @@ package struct Timeline: Sendable {
         ) {
             self.name = name
             self.worker = worker
+            self.ready = ready ?? start
             self.start = start
             self.end = max(start, end)
             self.state = state

@@ -43,6 +43,7 @@ struct TimelineDrawing: Sendable {
                 label(row.worker, top, into: &markup)
                 last = row.worker
             }
+            drawWaits(row, top, into: &markup)
             if isNamed {
                 drawNamed(row, top, into: &markup)
             } else {
@@ -67,6 +68,31 @@ struct TimelineDrawing: Sendable {
         markup.raw("\">")
         markup.text(TerminalText.elided(name, to: Self.workerMax))
         markup.raw("</text>\n")
+    }
+
+    /// The least width of the gap between two bars of a row.
+    private var apart: Double {
+        max(Self.finest, Self.width * Double(timeline.rows.count) / Self.spansMax)
+    }
+
+    /// A line before each attempt that was waiting while the slot was free.
+    private func drawWaits(_ row: Timeline.Row, _ top: Double, into markup: inout Markup) {
+        var freeAt = Duration.zero
+        var hasWaits = false
+        for bar in row.bars {
+            let from = x(max(bar.ready, freeAt))
+            let length = x(bar.start) - from
+            freeAt = bar.end
+            guard length >= max(1, apart) else { continue }
+            markup.raw(hasWaits ? "M" : "<path class=\"wait\" d=\"M")
+            markup.number(from)
+            markup.raw(" ")
+            markup.number(top + Self.barHeight / 2)
+            markup.raw("h")
+            markup.number(length)
+            hasWaits = true
+        }
+        if hasWaits { markup.raw("\"/>\n") }
     }
 
     /// Each bar has a tooltip.
@@ -95,10 +121,7 @@ struct TimelineDrawing: Sendable {
     /// One path for all bars of a state, which takes some twenty bytes for each of them.
     private func drawMerged(_ row: Timeline.Row, _ top: Double, into markup: inout Markup) {
         var spans: [Key: [(from: Double, to: Double)]] = [:]
-        let apart = max(
-            Self.finest,
-            Self.width * Double(timeline.rows.count) / Self.spansMax
-        )
+        let apart = apart
         for bar in row.bars {
             let key = Key(state: bar.state, isCritical: bar.isCritical)
             let from = x(bar.start)

@@ -7,11 +7,13 @@ import Testing
         _ operation: UInt32,
         _ start: Double,
         _ end: Double,
-        _ state: AttemptChart.State = .succeeded
+        _ state: AttemptChart.State = .succeeded,
+        ready: Double? = nil
     ) -> AttemptChart.Bar {
         AttemptChart.Bar(
             operation: operation,
             attempt: 1,
+            ready: ready ?? start,
             start: start,
             end: end,
             state: state,
@@ -69,6 +71,26 @@ import Testing
         let first = try #require(instants.rows.first)
         #expect(instants.bars(of: first, from: 0, to: 0, barsMax: 10).map(\.count) == [10_000])
         #expect(chart.bars(of: row, from: 0, to: 0, barsMax: 10).map(\.count) == [1])
+    }
+
+    @Test func `the gap before an attempt that was waiting is told`() throws {
+        let chart = AttemptChart([
+            (0, Self.bar(0, 2, 4, ready: 0)), (0, Self.bar(1, 6, 8, ready: 3)),
+            (0, Self.bar(2, 9, 10, ready: 8.5)), (0, Self.bar(3, 10, 11, ready: 0)),
+            (0, Self.bar(4, 20, 21, ready: .infinity)),
+        ])
+        let row = try #require(chart.rows.first)
+        func waits(_ from: Double, _ to: Double, barsMax: Int = 300) -> [Double?] {
+            chart.bars(of: row, from: from, to: to, barsMax: barsMax).map(\.waitedFrom)
+        }
+        // Not before the slot was free, and not before the operation was ready.
+        #expect(waits(0, 30) == [0, 4, 8.5, nil, nil])
+        #expect(waits(4.5, 9.5) == [4, 8.5])
+        // A part in which nothing ran, and something was waiting.
+        #expect(waits(4.5, 5.5) == [4])
+        #expect(waits(12, 19) == [])
+        // Nobody sees half a second of so long a part.
+        #expect(waits(0, 30, barsMax: 60) == [0, 4, nil, nil])
     }
 
     @Test(arguments: 0..<20) func `no part has more bars than it may, and none is lost`(

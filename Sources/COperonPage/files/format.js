@@ -45,7 +45,7 @@ export function clock(duration) {
 export function short(duration) {
     const seconds = Math.max(0, duration);
     if (seconds < 0.01) return `${(seconds * 1000).toFixed(1)}ms`;
-    if (seconds < 1) return `${Math.round(seconds * 1000)}ms`;
+    if (seconds < 0.9995) return `${Math.round(seconds * 1000)}ms`;
     if (seconds < 60) return `${seconds.toFixed(1)}s`;
     return clock(seconds);
 }
@@ -118,7 +118,7 @@ export function pace(perSecond) {
  */
 export function brief(seconds) {
     if (seconds === undefined) return "none";
-    if (seconds >= 1) return `${seconds.toFixed(1)}s`;
+    if (seconds >= 0.9995) return `${seconds.toFixed(1)}s`;
     const milliseconds = seconds * 1000;
     return `${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)}ms`;
 }

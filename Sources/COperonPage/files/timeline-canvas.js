@@ -146,7 +146,7 @@ export class TimelineCanvas {
     }
 
     /**
-     * The bar under a point, or near it.
+     * The bar under a point, or near it. The gap in which it was waiting belongs to it.
      * @param {number} x
      * @param {number} y
      * @returns {Place | undefined}
@@ -158,7 +158,8 @@ export class TimelineCanvas {
         if (!bars || y < axisHeight || x < gutter) return undefined;
         let [best, nearest] = [-1, 4];
         bars.forEach((bar, number) => {
-            const distance = Math.max(this.xOf(bar.from) - x, x - this.xOf(bar.to), 0);
+            const distance = Math.max(
+                this.xOf(bar.waitedFrom ?? bar.from) - x, x - this.xOf(bar.to), 0);
             if (distance < nearest) [best, nearest] = [number, distance];
         });
         return best < 0 ? undefined : { row, bar: best };

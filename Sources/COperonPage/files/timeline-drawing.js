@@ -149,6 +149,7 @@ function drawBars(drawing, row) {
     const { context, color, span, width: whole, timeline, layout: { gutter, barTop } } = drawing;
     const top = yOf(drawing, row) + barTop;
     for (const bar of timeline.rows[row].bars) {
+        drawWait(drawing, bar, top);
         if (bar.to < span.from || bar.from > span.to) continue;
         const left = Math.max(xOf(drawing, bar.from), gutter - 2);
         const right = Math.min(xOf(drawing, bar.to), whole + 2);
@@ -164,6 +165,22 @@ function drawBars(drawing, row) {
         }
         if (width > 18) drawText(drawing, bar, left, top, width);
     }
+}
+
+/**
+ * A line in the gap before a bar, for as long as the attempt was waiting and the slot was free.
+ * @param {Drawing} drawing
+ * @param {Api.TimelineBar} bar
+ * @param {number} top
+ */
+function drawWait(drawing, { waitedFrom, from }, top) {
+    const { context, color, span, width, layout: { gutter } } = drawing;
+    if (waitedFrom === undefined || from < span.from || waitedFrom > span.to) return;
+    const left = Math.max(xOf(drawing, waitedFrom), gutter - 2);
+    const right = Math.min(xOf(drawing, from), width + 2);
+    if (right - left < 1) return;
+    context.fillStyle = color("--soft");
+    context.fillRect(left, top + barHeight / 2 - 1, right - left, 2);
 }
 
 /**

@@ -171,7 +171,18 @@ function barText(bar, row) {
     const what = bar.count > 1 ? `${bar.count} attempts, the worst ${bar.state}`
         : `${bar.name}, attempt ${bar.attempt}, ${bar.state}`;
     return `${what}, ${rowName(row)}, from ${clock(bar.from)} to ${clock(bar.to)}, `
-        + short(bar.to - bar.from) + (bar.isCritical ? ", on the critical path" : "");
+        + short(bar.to - bar.from) + waitText(bar, ", after ")
+        + (bar.isCritical ? ", on the critical path" : "");
+}
+
+/**
+ * How long an attempt was waiting before, in words; empty: not long enough to be seen.
+ * @param {Api.TimelineBar} bar
+ * @param {string} before the text
+ */
+function waitText({ waitedFrom, from }, before) {
+    return waitedFrom === undefined ? ""
+        : `${before}waiting ${short(from - waitedFrom)} while the slot was free`;
 }
 
 /**
@@ -197,7 +208,8 @@ function Hint({ bar, row, x, y, start, isNarrow }) {
     h("div", null, `from ${moment(bar.from)}`),
     h("div", null, `to ${moment(bar.to)}`),
     h("div", null, `took ${short(bar.to - bar.from)}`,
-        bar.isCritical ? ", on the critical path" : ""));
+        bar.isCritical ? ", on the critical path" : ""),
+    h("div", null, waitText(bar, "after ")));
 }
 
 function Legend() {
@@ -206,7 +218,10 @@ function Legend() {
         states.map((state) => h("li", { key: state }, h(State, { state }))),
         h("li", null, h("svg", { class: "line", viewBox: "0 0 28 10", "aria-hidden": "true" },
             h("path", { class: "critical-arrows", d: "M0 5H28" })),
-        "below a bar: critical path"));
+        "below a bar: critical path"),
+        h("li", null, h("svg", { class: "line", viewBox: "0 0 28 10", "aria-hidden": "true" },
+            h("path", { class: "wait-line", d: "M0 5H28" })),
+        "before a bar: waiting while the slot was free"));
 }
 
 /**
