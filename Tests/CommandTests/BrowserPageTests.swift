@@ -1,6 +1,7 @@
 import Foundation
 import FoundationNetworking
 import Glibc
+import OperonFaultKit
 import OperonHTTP
 import OperonModel
 import Testing
@@ -77,6 +78,48 @@ import Testing
             let (_, answer) = try await URLSession.shared.data(from: status)
             #expect((answer as? HTTPURLResponse)?.statusCode == 200)
             #expect(try await Self.logIn(url, code) == 401)
+            up.signal(SIGTERM)
+            #expect(try await up.end().end == .exit(0))
+        }
+    }
+
+    @Test func `operon up with tokens has a page that takes them`() async throws {
+        try await Workspace.run { workspace in
+            let token = "the-token-of-ann-0123"
+            _ = try workspace.write("tokens", "ann:\(token)\n")
+            _ = try workspace.write("token", token + "\n")
+            let up = try workspace.start("operon", ["up", "--slots", "1", "--tokens", "tokens"])
+            try await up.says("in a browser: operon page")
+            let said = try #require(up.errors.text.firstMatch(of: /see (http:\S+) in/)?.output.1)
+            let address = String(said.dropFirst("http://".count))
+            #expect(try RawAPI.ask(address, "/v1/status").status == 401)
+            #expect(try RawAPI.ask(address, "/v1/status", token: token).status == 200)
+            let page = try await workspace.operon(
+                ["page", "--output", "quiet", "--token-file", "token"]
+            )
+            #expect(page.output.hasPrefix(said + "/#code="), "\(page)")
+            let code = String(page.output.drop { $0 != "=" }.dropFirst().dropLast())
+            #expect(try await Self.logIn(String(said), code) == 200)
+            up.signal(SIGTERM)
+            #expect(try await up.end().end == .exit(0))
+        }
+    }
+
+    @Test func `where no port can be opened, operon up works without its page`() async throws {
+        try await Workspace.run { workspace in
+            // A network of its own, in which not even the loopback interface is up.
+            let namespace = getuid() == 0 ? ["--net"] : ["--user", "--map-root-user", "--net"]
+            let up = try workspace.start(
+                "/usr/bin/env",
+                ["unshare"] + namespace
+                    + [try Program.executable("operon"), "up", "--slots", "1"]
+            )
+            try await up.says("there is no page for browsers")
+            _ = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }\n")
+            let submitted = try await workspace.operon(["submit", "--wait", "graph.yaml"])
+            #expect(submitted.end == .exit(0), "\(submitted)")
+            let page = try await workspace.operon(["page"])
+            #expect(page.end == .exit(2) && page.errors.contains("--listen"), "\(page)")
             up.signal(SIGTERM)
             #expect(try await up.end().end == .exit(0))
         }
