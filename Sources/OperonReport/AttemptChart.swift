@@ -6,8 +6,8 @@ package struct AttemptChart: Sendable {
         package var operation: UInt32
         /// The number of the attempt.
         package var attempt: UInt32
-        /// When it could have started: all that its operation depends on in its graph had ended, and
-        /// so had the attempt before it.
+        /// When it could have started: all that its operation depends on in its graph had ended,
+        /// and so had the attempt before it.
         package var ready: Double
         package var start: Double
         /// `.infinity`: it is in flight.

@@ -1,7 +1,6 @@
 import Foundation
 import FoundationNetworking
 import Glibc
-import OperonFaultKit
 import OperonHTTP
 import OperonModel
 import Testing
@@ -100,26 +99,6 @@ import Testing
             #expect(page.output.hasPrefix(said + "/#code="), "\(page)")
             let code = String(page.output.drop { $0 != "=" }.dropFirst().dropLast())
             #expect(try await Self.logIn(String(said), code) == 200)
-            up.signal(SIGTERM)
-            #expect(try await up.end().end == .exit(0))
-        }
-    }
-
-    @Test func `where no port can be opened, operon up works without its page`() async throws {
-        try await Workspace.run { workspace in
-            // A network of its own, in which not even the loopback interface is up.
-            let namespace = getuid() == 0 ? ["--net"] : ["--user", "--map-root-user", "--net"]
-            let up = try workspace.start(
-                "/usr/bin/env",
-                ["unshare"] + namespace
-                    + [try Program.executable("operon"), "up", "--slots", "1"]
-            )
-            try await up.says("there is no page for browsers")
-            _ = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }\n")
-            let submitted = try await workspace.operon(["submit", "--wait", "graph.yaml"])
-            #expect(submitted.end == .exit(0), "\(submitted)")
-            let page = try await workspace.operon(["page"])
-            #expect(page.end == .exit(2) && page.errors.contains("--listen"), "\(page)")
             up.signal(SIGTERM)
             #expect(try await up.end().end == .exit(0))
         }

@@ -15,7 +15,7 @@ from .soak import KEEP, LEAST_MINUTES, soak
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
-           "cluster_actions", "live", "narrow", "trace", "hostile", "large")
+           "cluster_actions", "live", "timeline", "narrow", "trace", "hostile", "large")
 
 
 class TimedResult(unittest.TextTestResult):
@@ -49,6 +49,10 @@ def main():
     # A signal must not leave a coordinator or a browser behind. A test takes any other exception,
     # SystemExit too, for a failure of its own, and the run would go on.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    files = {path.stem.removeprefix("test_")
+             for path in pathlib.Path(__file__).parent.glob("test_*.py")}
+    if files != set(MODULES):
+        sys.exit(f"MODULES and the files of tests differ: {files ^ set(MODULES)}")
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
     World.screenshots = arguments.screenshots
