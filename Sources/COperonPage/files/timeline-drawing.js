@@ -5,6 +5,8 @@ import { ticks } from "./timeline-scale.js";
 
 /** Pixels: the height of the axis, and of a bar. */
 export const axisHeight = 26;
+/** Pixels below the last row, for the mark of the critical path and the ring of the focus. */
+const edge = 4;
 const barHeight = 14;
 
 /** @typedef {{row: number, bar: number}} Place of a bar in the timeline */
@@ -277,5 +279,5 @@ export function rowName({ worker, slot }) {
  * @param {Layout} layout
  */
 export function heightOf(rows, { rowHeight }) {
-    return axisHeight + rows * rowHeight;
+    return axisHeight + rows * rowHeight + edge;
 }
