@@ -335,8 +335,9 @@ declare namespace Api {
         index?: number;
         attempt?: number;
         /**
-         * From this time until `from`, the attempt was waiting while its slot was free: what the
-         * operation depends on had ended. Missing: for too short to be seen.
+         * From this time until `from`, the attempt was waiting, and no other attempt of the graph
+         * is in the row: what the operation depends on in its graph had ended. Omitted if there is
+         * no such time, or if it is too short to be drawn.
          */
         waitedFrom?: number;
     }

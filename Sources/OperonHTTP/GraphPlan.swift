@@ -52,7 +52,7 @@ struct GraphPlan: Sendable {
         var names: [String] = []
         var dependencies: [[Int]] = []
         var durations: [Duration] = []
-        /// The end of the last attempt of each operation; `nil`: it had none.
+        /// As `GraphShape.readyTimes` takes them.
         var ends: [Double?] = []
         var folding = ElementFolding()
         var workers: [String] = []
@@ -80,10 +80,10 @@ struct GraphPlan: Sendable {
                 var freeAt = 0.0
                 for attempt in attempts {
                     guard let bar = attempt.bar(of: number, after: freeAt) else { continue }
-                    freeAt = bar.end
+                    freeAt = max(freeAt, bar.end)
                     bars.append((attempt.worker.map { numbers[$0] } ?? GraphPlan.nobody, bar))
                 }
-                ends.append(attempts.isEmpty ? nil : freeAt)
+                ends.append(record.end)
             }
         }
     }
@@ -203,6 +203,16 @@ struct GraphPlan: Sendable {
     }
 }
 
+extension OperationRecord {
+    /// When it ended, as `GraphShape.readyTimes` takes it. Its outcome has no time of its own here.
+    fileprivate var end: Double? {
+        guard let attempts else {
+            return isNothing == true && state == .succeeded ? nil : .infinity
+        }
+        return attempts.reduce(0) { max($0, $1.endedAt ?? .infinity) }
+    }
+}
+
 extension AttemptRecord {
     /// How long it has run, or until now.
     fileprivate func duration(now: Double) -> Duration {
@@ -212,7 +222,7 @@ extension AttemptRecord {
 
     /// `nil`: it has not started.
     ///
-    /// - Parameter end: That of the attempt before it.
+    /// - Parameter end: The last one of the attempts before it.
     fileprivate func bar(of operation: UInt32, after end: Double) -> AttemptChart.Bar? {
         guard let startedAt else { return nil }
         let state: AttemptChart.State =

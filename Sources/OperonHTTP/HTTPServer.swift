@@ -40,15 +40,15 @@ package final class HTTPServer: Sendable {
         let plans = GraphPlans()
         let bodies: BodyBudget
         fileprivate(set) var connections: Connections
-        /// That of the socket and that of its page have one.
-        fileprivate let pagePlace = PagePlace()
+        /// Shared by the server at the socket and the server of its page.
+        fileprivate let pageAddress = PageAddress()
 
         /// Where the page beside a socket is; `nil`: there is none.
-        var page: ListenAddress? { pagePlace.address.withLock { $0 } }
+        var page: ListenAddress? { pageAddress.value.withLock { $0 } }
     }
 
-    fileprivate final class PagePlace: Sendable {
-        let address = Mutex<ListenAddress?>(nil)
+    fileprivate final class PageAddress: Sendable {
+        let value = Mutex<ListenAddress?>(nil)
     }
 
     /// - Parameters:
@@ -116,14 +116,14 @@ package final class HTTPServer: Sendable {
     private func servePage(whenReady: @escaping @Sendable () -> Void) async {
         do throws(HTTPServerError) {
             try await HTTPServer(pageOf: self).serve { address in
-                self.context.pagePlace.address.withLock { $0 = address }
+                self.context.pageAddress.value.withLock { $0 = address }
                 whenReady()
             }
         } catch {
             let reason = Logger.MetadataValue.string(error.message)
             logger.warning("there is no page for browsers", metadata: ["reason": reason])
         }
-        context.pagePlace.address.withLock { $0 = nil }
+        context.pageAddress.value.withLock { $0 = nil }
         whenReady()
     }
 

@@ -109,8 +109,9 @@ package struct TimelineView: Hashable, Sendable, Codable {
         package var name: String?
         package var index: UInt32?
         package var attempt: UInt32?
-        /// From this time until `from`, the attempt was waiting while its slot was free: what the
-        /// operation depends on had ended. Missing: for too short to be seen.
+        /// From this time until `from`, the attempt was waiting, and no other attempt of the graph
+        /// is in the row: what the operation depends on in its graph had ended. Omitted if there
+        /// is no such time, or if it is too short to be drawn.
         package var waitedFrom: Double?
         package var from: Double
         package var to: Double

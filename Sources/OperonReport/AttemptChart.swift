@@ -6,8 +6,8 @@ package struct AttemptChart: Sendable {
         package var operation: UInt32
         /// The number of the attempt.
         package var attempt: UInt32
-        /// When it could have started: all that its operation depends on in its graph had ended,
-        /// and so had the attempt before it.
+        /// When all that its operation depends on in its graph had ended, and so had the attempts
+        /// before it. `.infinity`: not known.
         package var ready: Double
         package var start: Double
         /// `.infinity`: it is in flight.
@@ -62,8 +62,8 @@ package struct AttemptChart: Sendable {
     /// A bar of a part of the chart: one attempt, or several that are too short to be told apart.
     package struct Cut: Hashable, Sendable {
         package var first: Bar
-        /// From this time until the start of the first attempt, that attempt was waiting while the
-        /// slot was free. `nil`: for too short to be seen.
+        /// The part of the gap before the first attempt in which that attempt was waiting begins
+        /// at this time. `nil`: there is none, or it is too short to be seen.
         package var waitedFrom: Double?
         package var end: Double
         package var count: Int
@@ -108,15 +108,17 @@ package struct AttemptChart: Sendable {
         let least = (to - from) / Double(max(1, barsMax / 3))
         var cuts: [Cut] = []
         let first = Self.firstIndex(endingAt: from, in: row.bars)
+        // Half a pixel of a wide screen.
+        let leastWait = (to - from) / 4_000
         var freeAt = first > 0 ? row.bars[first - 1].end : 0
         for bar in row.bars[first...] {
-            var waitedFrom: Double? = max(bar.ready, freeAt)
-            if let time = waitedFrom, bar.start - time <= least { waitedFrom = nil }
+            let wait = bar.start - max(bar.ready, freeAt)
+            let waitedFrom = wait > leastWait ? bar.start - wait : nil
             freeAt = bar.end
             guard bar.start <= to || waitedFrom.map({ $0 <= to }) == true else { break }
             // Also where a part has no length: any number may begin at one moment.
             let isShort = bar.end - bar.start <= least
-            if isShort, let last = cuts.last, last.end - last.first.start <= least,
+            if isShort, wait <= least, let last = cuts.last, last.end - last.first.start <= least,
                 bar.end - last.first.start <= 2 * least
             {
                 let place = cuts.count - 1

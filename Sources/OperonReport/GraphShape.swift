@@ -113,15 +113,16 @@ package struct GraphShape: Hashable, Sendable {
         return path.reversed()
     }
 
-    /// For each operation, when the last of those that it depends on ended; `.infinity`: not yet.
+    /// For each operation, when the last of those that it depends on ended; `.infinity`: not yet,
+    /// or at an unknown time.
     ///
-    /// - Parameter ends: For each operation, the end of its last attempt; `.infinity` if that is in
-    ///   flight. `nil`: it had no attempt, and ended when it was ready.
+    /// - Parameter ends: When each operation ended; `.infinity`: not yet, or at an unknown time.
+    ///   `nil`: when those that it depends on had ended, because it does nothing itself.
     package func readyTimes(ends: [Double?]) -> [Double] {
         var ready = [Double](repeating: 0, count: count)
         for number in order {
             for other in dependencies(of: number) {
-                ready[number] = max(ready[number], ready[other], ends[other] ?? 0)
+                ready[number] = max(ready[number], ends[other] ?? ready[other])
             }
         }
         return ready

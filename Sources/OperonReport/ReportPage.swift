@@ -194,13 +194,11 @@ package struct ReportPage: Sendable {
         // Workers say when; the clock of one may be wrong.
         let within: (Duration) -> Duration = { min(max($0, .zero), report.makespan) }
         let ready = shape.readyTimes(
-            ends: report.operations.map { operation in
-                operation.attempts.last.map { within($0.end ?? report.makespan).seconds }
-            }
+            ends: report.operations.map { $0.end.map { within($0).seconds } ?? .infinity }
         )
         var bars: [Timeline.Bar] = []
         for (number, operation) in report.operations.enumerated() {
-            var isReady = Duration.seconds(ready[number])
+            var readyAt: Duration? = ready[number].isFinite ? .seconds(ready[number]) : nil
             for (place, attempt) in operation.attempts.enumerated() {
                 guard let start = attempt.start else { continue }
                 let isLast = place == operation.attempts.count - 1
@@ -208,21 +206,21 @@ package struct ReportPage: Sendable {
                     Timeline.Bar(
                         name: operation.name,
                         worker: attempt.worker,
-                        ready: isReady,
+                        ready: readyAt,
                         start: within(start),
                         end: within(attempt.end ?? report.makespan),
                         state: Picture.State(attempt.ended),
                         isCritical: isLast && critical.contains(number)
                     )
                 )
-                isReady = within(attempt.end ?? report.makespan)
+                readyAt = readyAt.map { max($0, within(attempt.end ?? report.makespan)) }
             }
         }
         guard !bars.isEmpty else { return }
         let timeline = Timeline(bars, length: report.makespan)
         markup.raw("<h2>Timeline</h2>\n<p class=\"soft\">")
-        markup.text("A row for each slot, a bar for each attempt. A line before a bar says that ")
-        markup.text("the attempt was waiting while the slot was free.")
+        markup.text("A row for each slot, a bar for each attempt. A line before a bar is a gap ")
+        markup.text("in which the attempt was waiting for a slot, a limit, a key or a delay.")
         if timeline.rowsLeftOut > 0 {
             markup.text(" \(timeline.rowsLeftOut) more slots are left out.")
         }

@@ -5,9 +5,9 @@ package struct Timeline: Sendable {
     package struct Bar: Hashable, Sendable {
         package var name: String
         package var worker: String
-        /// When it could have started, from the start of the timeline: all that its operation
-        /// depends on had ended, and so had the attempt before it.
-        package var ready: Duration
+        /// When all that its operation depends on had ended, and so had the attempts before it,
+        /// from the start of the timeline. `nil`: not known.
+        package var ready: Duration?
         package var start: Duration
         package var end: Duration
         package var state: Picture.State
@@ -24,7 +24,7 @@ package struct Timeline: Sendable {
         ) {
             self.name = name
             self.worker = worker
-            self.ready = ready ?? start
+            self.ready = ready
             self.start = start
             self.end = max(start, end)
             self.state = state

@@ -75,12 +75,12 @@ struct TimelineDrawing: Sendable {
         max(Self.finest, Self.width * Double(timeline.rows.count) / Self.spansMax)
     }
 
-    /// A line before each attempt that was waiting while the slot was free.
+    /// A line in the gap before each attempt that was waiting in it.
     private func drawWaits(_ row: Timeline.Row, _ top: Double, into markup: inout Markup) {
         var freeAt = Duration.zero
         var hasWaits = false
         for bar in row.bars {
-            let from = x(max(bar.ready, freeAt))
+            let from = x(max(bar.ready ?? bar.start, freeAt))
             let length = x(bar.start) - from
             freeAt = bar.end
             guard length >= max(1, apart) else { continue }

@@ -233,7 +233,7 @@ import Testing
             #expect(ended.end == .exit(128 + signal), "\(ended.errors)")
             #expect(ended.errors.contains("The cancel is not stored"), "\(ended.errors)")
             #expect(ended.errors.contains("--resume"), "\(ended.errors)")
-            // Said when it became so, however often the store was asked.
+            // Logged once, however often the store refuses.
             let told = ended.errorLines.count { $0.contains("is full: nothing new starts") }
             #expect(told == 1, "\(ended.errors)")
             try await workspace.waitUntilNoProcess(named: "sleep")

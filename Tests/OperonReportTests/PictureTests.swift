@@ -37,6 +37,17 @@ import Testing
         #expect(Array(shape.dependencies(of: 2)) == [0, 1])
     }
 
+    @Test func `an operation is ready when the last one that it depends on has ended`() {
+        let shape = GraphShape(dependencies: [[], [0], [0, 1], [2], [5], []])
+        // The second does nothing itself.
+        #expect(shape.readyTimes(ends: [3, nil, 7, 9, 5, 4]) == [0, 3, 3, 7, 4, 0])
+        // The first ended once more, after those behind the third had run.
+        #expect(shape.readyTimes(ends: [20, 6, 7, 9, 5, 4]) == [0, 20, 20, 7, 4, 0])
+        // Not yet, or nobody knows when.
+        let ready = shape.readyTimes(ends: [.infinity, nil, 7, 9, 5, 4])
+        #expect(ready == [0, .infinity, .infinity, 7, 4, 0])
+    }
+
     @Test func `a cycle, which no valid graph has, ends nothing`() {
         let shape = GraphShape(dependencies: [[], [0, 2], [1], [2]])
         #expect(Set(shape.order) == [0, 1, 2, 3])

@@ -185,6 +185,41 @@ import Testing
         #expect(timeline.rows.map { $0.bars.map(\.name) } == [["0", "4"], ["1", "3"], ["2"]])
     }
 
+    @Test func `a timeline has a line where an attempt was waiting`() throws {
+        func timeline(_ attempts: [AttemptReport], _ first: OperationReport) throws -> Substring {
+            var second = Self.operation("second", .succeeded)
+            second.attempts = attempts
+            let report = Self.report([first, second])
+            let shape = GraphShape(dependencies: [[], [0]])
+            let page = ReportPage(report, shape: shape, facts: []).html()
+            let text = String(decoding: page, as: UTF8.self)
+            let start = try #require(text.firstRange(of: "class=\"timeline\"")?.upperBound)
+            return text[start...]
+        }
+        func attempt(_ number: Int, _ start: Int64, _ end: Int64) -> AttemptReport {
+            AttemptReport(
+                number: number,
+                worker: "w1",
+                start: .milliseconds(start),
+                end: .milliseconds(end),
+                ended: .succeeded
+            )
+        }
+        // Half of the four seconds of the report, which are 1,050 wide, and a quarter of them.
+        let first = Self.operation("first", .succeeded)
+        #expect(try timeline([attempt(1, 3_000, 4_000)], first).contains("h525\"/>"))
+        #expect(
+            try timeline([attempt(1, 1_000, 2_000), attempt(2, 3_000, 4_000)], first)
+                .contains("h262.5\"/>")
+        )
+        #expect(try !timeline([attempt(1, 1_000, 2_000)], first).contains("class=\"wait\""))
+        // It ran again after the second had: when that was ready is not known.
+        let again = Self.operation("first", .succeeded, to: 4_000)
+        #expect(
+            try !timeline([attempt(1, 3_000, 4_000)], again).contains("class=\"wait\"")
+        )
+    }
+
     @Test(arguments: [
         (12, "10s"), (0.004, "2.0ms"), (70, "30s"), (5_400, "30:00"), (200_000, "12:00:00"),
     ])

@@ -38,13 +38,13 @@ class TimelineTests(PageCase):
             said = self.chosen(DOWN)
             if said.startswith("second"):
                 break
-        self.assertRegex(said, r"^second.*, after waiting \d\S*s while the slot was free")
+        self.assertRegex(said, r"^second.*, after a gap of \d\S*s in which it was waiting")
         self.assertIn("waiting", self.page.text("#timeline-tip"))
         # Both are on the critical path, and the legend says how that and the gap are drawn.
         self.assertIn("on the critical path", said)
         legend = self.page.text(".legend")
         self.assertIn("below a bar: critical path", legend)
-        self.assertIn("before a bar: waiting", legend)
+        self.assertIn("before a bar: a gap in which it was waiting", legend)
 
     def test_critical_path(self):
         graph = self.api.submit("two branches", {

@@ -170,7 +170,7 @@ function drawBars(drawing, row) {
 }
 
 /**
- * A line in the gap before a bar, for as long as the attempt was waiting and the slot was free.
+ * A line in the gap before a bar, for as long as the attempt was waiting.
  * @param {Drawing} drawing
  * @param {Api.TimelineBar} bar
  * @param {number} top

@@ -176,13 +176,13 @@ function barText(bar, row) {
 }
 
 /**
- * How long an attempt was waiting before, in words; empty: not long enough to be seen.
+ * The gap before an attempt in words; empty: there is none, or it is too short to be seen.
  * @param {Api.TimelineBar} bar
  * @param {string} before the text
  */
 function waitText({ waitedFrom, from }, before) {
     return waitedFrom === undefined ? ""
-        : `${before}waiting ${short(from - waitedFrom)} while the slot was free`;
+        : `${before}a gap of ${short(from - waitedFrom)} in which it was waiting`;
 }
 
 /**
@@ -221,7 +221,7 @@ function Legend() {
         "below a bar: critical path"),
         h("li", null, h("svg", { class: "line", viewBox: "0 0 28 10", "aria-hidden": "true" },
             h("path", { class: "wait-line", d: "M0 5H28" })),
-        "before a bar: waiting while the slot was free"));
+        "before a bar: a gap in which it was waiting"));
 }
 
 /**

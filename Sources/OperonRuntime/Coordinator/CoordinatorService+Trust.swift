@@ -27,10 +27,7 @@ extension CoordinatorService {
                 await transport.send(frame, to: address, priority: 0)
             case .unknownSession: refuse(.unknownSession)
             case .refused(let address, let why):
-                logger.warning(
-                    "worker refused",
-                    metadata: ["reason": "\(why)", "worker": "\(address.incarnation)"]
-                )
+                logRefusal(.unknown, why, of: "\(address.incarnation)")
             }
         }
         return event
@@ -100,15 +97,25 @@ extension CoordinatorService {
             if let frame = seals.refusal(why, of: peer.address) {
                 await transport.send(frame, to: peer.address, priority: 0)
             }
-            logger.warning(
-                "worker refused",
-                metadata: ["reason": "\(why)", "worker": "\(envelope.sender.name)"]
-            )
+            logRefusal(.noQueue, why, of: envelope.sender.name)
             return nil
         }
         var envelope = envelope
         envelope.body = .hello(hello)
         return envelope
+    }
+
+    /// Anybody with a login of the broker can be refused, as often as they like.
+    private nonisolated func logRefusal(
+        _ kind: WorkerRefusal,
+        _ why: String,
+        of worker: String
+    ) {
+        guard let count = refusals.count(kind, at: machineTime.now()) else { return }
+        logger.warning(
+            "worker refused",
+            metadata: ["reason": "\(why)", "worker": "\(worker)", "messages": "\(count)"]
+        )
     }
 
     private nonisolated func refuse(_ fault: SealFault) {
@@ -175,4 +182,12 @@ extension Hello {
         }
         return true
     }
+}
+
+/// Why a worker was refused.
+enum WorkerRefusal: Hashable {
+    /// It cannot show that it may join.
+    case unknown
+    /// It may join, and serve none of the queues that it names.
+    case noQueue
 }

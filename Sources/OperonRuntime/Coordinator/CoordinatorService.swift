@@ -28,6 +28,7 @@ package actor CoordinatorService {
     let logger: Logger
     nonisolated let connectionLog = ConnectionLog()
     let undecodable = FaultLog<WireError.Code>()
+    nonisolated let refusals = FaultLog<WorkerRefusal>()
     let limits: Limits
     var catalog: GraphCatalog
     var triggering: TriggerShell

@@ -24,8 +24,8 @@ final class LinkNews: Sendable {
         let say = state.withLock { state -> (@Sendable (String) -> Void)? in
             guard state.isAway != isAway else { return nil }
             state.isAway = isAway
-            // A link that comes and goes while nobody takes them: the last change counts.
-            if state.say == nil { state.waiting = state.waiting.suffix(1) + [sentence] }
+            // Of a link that comes and goes while nobody takes them, the last change counts.
+            if state.say == nil { state.waiting = [sentence] }
             return state.say
         }
         say?(sentence)

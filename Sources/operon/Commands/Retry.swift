@@ -99,8 +99,8 @@ struct Retry: AsyncParsableCommand {
             case nil:
                 return Failure(
                     ExitStatus.usage,
-                    "\(shown) has not finished, so there is nothing to retry. To see what it waits"
-                        + " for: operon explain \(quoted)"
+                    "\(shown) has not finished, so there is nothing to retry. To see why: "
+                        + "operon explain \(quoted)"
                 )
             case .succeeded:
                 return Failure(
