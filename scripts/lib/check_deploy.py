@@ -105,6 +105,12 @@ def check_containers():
         for port in service.get("ports", []):
             if not port.startswith("127.0.0.1:"):
                 sys.exit(f"docker-compose.yml: {name} is published beyond this machine")
+    # RabbitMQ does not know the limit of its container by itself.
+    configured = (ROOT / "deploy/rabbitmq/compose.conf").read_text()
+    told = re.search(r"^total_memory_available_override_value = (\d+)GiB$", configured, re.M)
+    limit = compose["services"]["rabbitmq"]["mem_limit"]
+    if told is None or f"{told[1]}g" != limit:
+        sys.exit(f"deploy/rabbitmq/compose.conf does not tell the broker its limit of {limit}")
     documents = yaml.safe_load_all((ROOT / "deploy/kubernetes/operon.yaml").read_text())
     pods = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in documents
             if one["kind"] in ("Deployment", "StatefulSet")}
