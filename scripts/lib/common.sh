@@ -96,16 +96,17 @@ build_name() {
     echo "$(git rev-parse --short=12 HEAD)$changes, $(TZ=UTC git log -1 --format=%cd --date=format-local:%F)"
 }
 
-# make_debian DIR [PACKAGE,…]: puts the Debian of this machine into an empty folder, with nothing but
-# what it needs and these packages.
+# make_debian DIR [PACKAGE,… [RELEASE]]: puts the Debian of this machine, or another release of it, into
+# an empty folder, with nothing but what it needs and these packages.
 make_debian() {
-    local root=$1 release mirror
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    local root=$1 own release mirror
+    own=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    release=${3:-$own}
     # apt's own placeholders.
     # shellcheck disable=SC2016
     mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' |
-        sed -n "s| $release\$||p" | sed -n '/debian\/$/p' | head -n 1)
-    [ -n "$mirror" ] || die "apt knows no mirror of $release"
+        sed -n "s| $own\$||p" | sed -n '/debian\/$/p' | head -n 1)
+    [ -n "$mirror" ] || die "apt knows no mirror of $own"
     say "debootstrap $release"
     debootstrap --variant=minbase ${2:+"--include=$2"} "$release" "$root" "$mirror" \
         >"$root.log" 2>&1 || die "debootstrap failed; see $root.log"
