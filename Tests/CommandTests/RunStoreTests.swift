@@ -234,7 +234,7 @@ import Testing
             #expect(ended.errors.contains("The cancel is not stored"), "\(ended.errors)")
             #expect(ended.errors.contains("--resume"), "\(ended.errors)")
             // Logged once, however often the store refuses.
-            let told = ended.errorLines.count { $0.contains("is full: nothing new starts") }
+            let told = ended.errorLines.count { $0.contains("the store takes no records") }
             #expect(told == 1, "\(ended.errors)")
             try await workspace.waitUntilNoProcess(named: "sleep")
         }
