@@ -112,8 +112,9 @@ package struct AttemptChart: Sendable {
         let leastWait = (to - from) / 4_000
         var freeAt = first > 0 ? row.bars[first - 1].end : 0
         for bar in row.bars[first...] {
-            let wait = bar.start - max(bar.ready, freeAt)
-            let waitedFrom = wait > leastWait ? bar.start - wait : nil
+            let waitStart = max(bar.ready, freeAt)
+            let wait = bar.start - waitStart
+            let waitedFrom = wait > leastWait ? waitStart : nil
             freeAt = bar.end
             guard bar.start <= to || waitedFrom.map({ $0 <= to }) == true else { break }
             // Also where a part has no length: any number may begin at one moment.
