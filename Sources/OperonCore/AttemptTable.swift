@@ -32,9 +32,18 @@ struct AttemptTable: Sendable {
     var places: [UInt32] { attempts.indices.filter { attempts[$0] != nil }.map { UInt32($0) } }
 
     /// A worker's attempts as they are now, newest first.
-    func owned(by worker: Int) -> some Sequence<(place: UInt32, attempt: AttemptState)> {
-        sequence(state: newestPlace(of: worker)) { [self] place in
-            guard let attempt = self[place] else { return nil }
+    func owned(by worker: Int) -> Owned {
+        Owned(attempts: attempts, place: newestPlace(of: worker))
+    }
+
+    struct Owned: Sequence, IteratorProtocol {
+        fileprivate let attempts: [AttemptState?]
+        fileprivate var place: UInt32
+
+        mutating func next() -> (place: UInt32, attempt: AttemptState)? {
+            guard place != AttemptTable.none, let attempt = attempts[Int(place)] else {
+                return nil
+            }
             defer { place = attempt.next }
             return (place, attempt)
         }

@@ -97,7 +97,7 @@ struct DemandTable: Sendable {
     }
 
     func violatedInvariant(users: [Int]) -> String? {
-        guard classes.map(\.users) == users else {
+        guard classes.indices.allSatisfy({ classes[$0].users == users[$0] }) else {
             return "demand classes count \(classes.map(\.users)) users of \(users)"
         }
         let free = classes.indices.filter { classes[$0].isFree }
@@ -105,8 +105,10 @@ struct DemandTable: Sendable {
             return "demand classes \(freeClasses) are listed as free, and \(free) are"
         }
         var named = [Int](repeating: 0, count: resources.count)
-        for one in classes { for need in one.needs { named[need.resource] += 1 } }
-        guard resources.map(\.users) == named else {
+        for number in classes.indices {
+            for need in classes[number].needs { named[need.resource] += 1 }
+        }
+        guard resources.indices.allSatisfy({ resources[$0].users == named[$0] }) else {
             return "resources count \(resources.map(\.users)) classes of \(named)"
         }
         return nil

@@ -224,7 +224,9 @@ extension Scheduler {
 
     private func isWithinReach(heardAt: Timestamp, isReturned: Bool) -> Bool {
         guard configuration.violation != .placesOnSilent else { return true }
-        return !isReturned && lastEventAt - heardAt <= configuration.beat * 2
+        // A sum: the product is a generic function.
+        let reach = configuration.beat + configuration.beat
+        return !isReturned && lastEventAt - heardAt <= reach
     }
 
     /// The broker returned a message to a worker: nothing consumes at that address.

@@ -158,13 +158,14 @@ extension Scheduler {
         var users = [Int](repeating: 0, count: demands.classes.count)
         for id in graphs.kept { for rule in graphs[id].rules { users[rule.demand] += 1 } }
         if let broken = demands.violatedInvariant(users: users) { return broken }
+        // Workers are read in place: a copy counts references to all that one holds.
         for index in workers.indices {
-            let worker = workers[index]
-            guard worker.meets.count == demands.classes.count else {
+            guard workers[index].meets.count == demands.classes.count else {
                 return "worker \(index) does not know all demand classes"
             }
-            for (number, one) in demands.classes.enumerated() where !one.isFree {
-                guard worker.meets[number] == one.demand.isMet(by: worker.offer) else {
+            for number in demands.classes.indices where !demands.classes[number].isFree {
+                let isMet = demands.classes[number].demand.isMet(by: workers[index].offer)
+                guard workers[index].meets[number] == isMet else {
                     return "worker \(index) is wrong about demand class \(number)"
                 }
             }
@@ -174,15 +175,17 @@ extension Scheduler {
                     taken[need.resource] += need.amount
                 }
             }
-            for (number, resource) in demands.resources.enumerated() where resource.users > 0 {
-                let offered = worker.offer.resources[resource.name] ?? 0
+            for number in demands.resources.indices where demands.resources[number].users > 0 {
+                let name = demands.resources[number].name
+                let offered = workers[index].offer.resources[name] ?? 0
                 let used = taken[number]
-                guard worker.room.left(of: number) == offered - used else {
-                    return "worker \(index) counts \(worker.room.left(of: number)) left of "
-                        + "\(resource.name), and has \(offered - used)"
+                let left = workers[index].room.left(of: number)
+                guard left == offered - used else {
+                    return "worker \(index) counts \(left) left of "
+                        + "\(name), and has \(offered - used)"
                 }
-                guard used <= offered || !worker.isAlive || worker.mayBeOver else {
-                    return "worker \(index) has \(used) of \(offered) \(resource.name) taken"
+                guard used <= offered || !workers[index].isAlive || workers[index].mayBeOver else {
+                    return "worker \(index) has \(used) of \(offered) \(name) taken"
                 }
             }
         }

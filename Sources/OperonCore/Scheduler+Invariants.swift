@@ -28,47 +28,47 @@ extension Scheduler {
     }
 
     private func violatedInvariant(of id: GraphID) -> String? {
-        let graph = graphs[id]
+        // Graphs are read in place: a copy counts references to all that one holds.
         var unfinished = 0
         var counts = OutcomeCounts()
         var states = OperationStateCounts()
-        for index in graph.operations.indices {
-            states[graph.operations.state[index]] += 1
+        for index in graphs.indices(of: id) {
+            states[graphs[id].operations.state[index]] += 1
             let operation = OperationID(graph: id, index: index)
-            if let broken = violatedInvariant(of: operation, in: graph) { return broken }
-            if let outcome = graph.operations.outcome[index] {
+            if let broken = violatedInvariant(of: operation) { return broken }
+            if let outcome = graphs[outcome: operation] {
                 counts[outcome] += 1
             } else {
                 unfinished += 1
             }
         }
-        guard unfinished == graph.unfinished, counts == graph.counts else {
-            return "graph \(id) counts \(graph.unfinished) unfinished and \(graph.counts) "
+        guard unfinished == graphs[id].unfinished, counts == graphs[id].counts else {
+            return "graph \(id) counts \(graphs[id].unfinished) unfinished and "
+                + "\(graphs[id].counts) "
                 + "outcomes of \(unfinished) and \(counts)"
         }
-        guard states == graph.operations.stateCounts else {
-            return "graph \(id) counts \(graph.operations.stateCounts) of \(states)"
+        guard states == graphs[id].operations.stateCounts else {
+            return "graph \(id) counts \(graphs[id].operations.stateCounts) of \(states)"
         }
         return nil
     }
 
-    private func violatedInvariant(of operation: OperationID, in graph: GraphState) -> String? {
-        let index = operation.index
+    private func violatedInvariant(of operation: OperationID) -> String? {
         // A string only where it is read: this is called for every operation after every event.
         var name: String { "operation \(operation)" }
-        let state = graph.operations.state[index]
+        let state = graphs[state: operation]
         let (waiting, isDemanded, isReopened) = recomputedDemands(on: operation)
         switch state {
         case .pending:
-            guard waiting == graph.operations.waiting[index] else {
-                return "\(name) counts \(graph.operations.waiting[index]) unfinished dependencies "
+            guard waiting == graphs[waiting: operation] else {
+                return "\(name) counts \(graphs[waiting: operation]) unfinished dependencies "
                     + "of \(waiting)"
             }
             if waiting == 0 {
                 return "\(name) is pending, but nothing it depends on is unfinished: "
                     + "a lost wake-up"
             }
-            guard graph.operations.flags[index].contains(.skipDemanded) == isDemanded else {
+            guard graphs[flags: operation].contains(.skipDemanded) == isDemanded else {
                 return "\(name) is wrong about whether it is to be skipped"
             }
         case .ready:
@@ -81,17 +81,17 @@ extension Scheduler {
                 return "\(name) is \(state), but its dependencies did not release it"
             }
         case .finished:
-            guard let outcome = graph.operations.outcome[index] else {
+            guard let outcome = graphs[outcome: operation] else {
                 return "\(name) is finished without an outcome"
             }
             if outcome == .skipped, !isDemanded, !isReopened {
                 return "\(name) is skipped, but no dependency demands it"
             }
         }
-        guard state == .finished || graph.operations.outcome[index] == nil else {
+        guard state == .finished || graphs[outcome: operation] == nil else {
             return "\(name) is \(state) and has an outcome"
         }
-        let flags = graph.operations.flags[index]
+        let flags = graphs[flags: operation]
         guard
             !flags.contains(.inLane)
                 || state == .ready && flags.isDisjoint(with: [.delayed, .parked])
@@ -100,7 +100,7 @@ extension Scheduler {
             return "\(name) is \(state) and delayed"
         }
         let hasAttempt =
-            graph.operations.attempt[index] != AttemptTable.none || externals[operation] != nil
+            graphs[attempt: operation] != AttemptTable.none || externals[operation] != nil
         guard hasAttempt == (state == .dispatched || state == .executing) else {
             return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
         }
@@ -128,9 +128,11 @@ extension Scheduler {
 
     /// Both ends of a dependency know of it.
     private func violatedSymmetry(of operation: OperationID) -> String? {
-        let graph = graphs[operation.graph]
         // Tables that were built in one go are consistent by construction.
-        guard !graph.outer.isEmpty || !graph.compiled.topology.added.isEmpty else { return nil }
+        guard
+            !graphs[operation.graph].outer.isEmpty
+                || !graphs[operation.graph].compiled.topology.added.isEmpty
+        else { return nil }
         for dependency in dependencies(of: operation) {
             var isKnown = false
             forEachDependent(of: dependency.operation) {
@@ -252,14 +254,15 @@ extension Scheduler {
                     return "attempt \(attempt.id) waits without a slot, or one of both"
                 }
             }
-            let room = workers[index].room
             let owned = attempts.owned(by: index).map(\.attempt)
-            let counted = WorkerRoom(slots: room.slots, of: owned)
-            guard room.held == counted.held, room.backlog == counted.backlog else {
-                return "worker \(index) counts \(room.held) held of \(counted.held)"
+            let counted = WorkerRoom(slots: workers[index].room.slots, of: owned)
+            let (held, backlog) = (workers[index].room.held, workers[index].room.backlog)
+            guard held == counted.held, backlog == counted.backlog else {
+                return "worker \(index) counts \(held) held of \(counted.held)"
             }
-            guard room.yielded == counted.yielded else {
-                return "worker \(index) counts \(room.yielded) yielded of \(counted.yielded)"
+            let yielded = workers[index].room.yielded
+            guard yielded == counted.yielded else {
+                return "worker \(index) counts \(yielded) yielded of \(counted.yielded)"
             }
         }
         guard listed == attempts.count else {
@@ -290,8 +293,7 @@ extension Scheduler {
     }
 
     private func keyNumbers(of operation: OperationID) -> [Int] {
-        let graph = graphs[operation.graph]
-        return graph.policy(operation.index).keys.map { graph.keys[Int($0)] }
+        graphs[policy: operation].keys.map { graphs[operation.graph].keys[Int($0)] }
     }
 
     private func violatedInvariantOfKeys() -> String? {

@@ -187,14 +187,15 @@ extension Scheduler {
             return "queue “\(queues[index].name)” counts \(queues[index].users) users of "
                 + "\(users[index])"
         }
-        guard ready.indices.map({ ready[$0].users }) == laneUsers, kinds.map(\.users) == kindUsers,
-            keys.map(\.users) == keyUsers
+        guard ready.indices.allSatisfy({ ready[$0].users == laneUsers[$0] }),
+            kinds.indices.allSatisfy({ kinds[$0].users == kindUsers[$0] }),
+            keys.indices.allSatisfy({ keys[$0].users == keyUsers[$0] })
         else { return "lanes, kinds or keys count other users than they have" }
         let free = queues.indices.filter { queues[$0].isFree }
         guard free == names.freeQueues.sorted(), queueNumbers.count == queues.count - free.count
         else { return "queues \(names.freeQueues) are listed as free, and \(free) are" }
-        guard workers.allSatisfy({ $0.servesQueue.count == queues.count }),
-            workers.allSatisfy({ $0.knowsKind.count == kinds.count })
+        guard workers.indices.allSatisfy({ workers[$0].servesQueue.count == queues.count }),
+            workers.indices.allSatisfy({ workers[$0].knowsKind.count == kinds.count })
         else { return "a worker does not know all queues and kinds" }
         return ready.violatedInvariant()
     }

@@ -100,6 +100,10 @@ extension Scheduler {
         graphs[graph].compiled
     }
 
+    package func policy(of operation: OperationID) -> OperationPolicy {
+        graphs.policy(of: operation)
+    }
+
     /// The slots of all workers that are alive and not draining.
     package var slotCount: Int {
         workers.reduce(0) { $0 + ($1.takesWork ? $1.room.slots : 0) }

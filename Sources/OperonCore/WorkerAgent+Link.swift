@@ -33,7 +33,7 @@ extension WorkerAgent {
             slots: UInt32(configuration.slots),
             queues: configuration.queues,
             kinds: configuration.kinds,
-            held: heldInOrder.filter(isListed),
+            held: heldInOrder.filter { isListed($0) },
             firstEvent: firstEvent,
             lastEvent: firstEvent + UInt64(events.count) - 1,
             isDraining: drain != .none,
@@ -71,7 +71,8 @@ extension WorkerAgent {
         nextBeat = now + settings.beat
         if unansweredSince == nil { unansweredSince = now }
         let sent = firstEvent + UInt64(sentCount) - 1
-        var listed = heldInOrder.filter(isListed)
+        // A method as an argument would copy the agent.
+        var listed = heldInOrder.filter { isListed($0) }
         // Final events that wait for room in the window are not sent yet, so their attempts count
         // as held.
         for index in sentCount..<events.count {

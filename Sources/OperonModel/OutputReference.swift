@@ -1,17 +1,19 @@
 /// The SHA-256 hash that identifies an output by its content, whichever operation produced it.
 package struct ContentHash: Hashable, Sendable {
     /// The size of a hash in bytes.
-    package static let byteCount = 32
+    @inlinable package static var byteCount: Int { 32 }
 
     /// Four words of eight bytes, most significant byte first.
-    private let words: SIMD4<UInt64>
+    @usableFromInline let words: SIMD4<UInt64>
 
     /// `nil` unless there are `byteCount` bytes.
-    package init?(bytes: some Collection<UInt8>) {
+    @inlinable package init?(bytes: some Collection<UInt8>) {
         guard bytes.count == ContentHash.byteCount else { return nil }
         var words = SIMD4<UInt64>()
-        for (place, byte) in bytes.enumerated() {
+        var place = 0
+        for byte in bytes {
             words[place / 8] = words[place / 8] << 8 | UInt64(byte)
+            place += 1
         }
         self.words = words
     }

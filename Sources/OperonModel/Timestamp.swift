@@ -78,6 +78,8 @@ extension Int64 {
 extension Duration {
     /// Whole nanoseconds, saturating at what 64 bits hold (292 years).
     public var nanoseconds: Int64 {
+        // Up to nine seconds: no division of 128 bits.
+        if let attoseconds = Int64(exactly: attoseconds) { return attoseconds / 1_000_000_000 }
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, carried) = product.addingReportingOverflow(attoseconds / 1_000_000_000)

@@ -123,6 +123,7 @@ package struct StoreImage: Sendable {
     ///
     /// - Throws: `StoreError` (`failed`) if the batch contradicts the store or itself.
     package mutating func apply(_ batch: StoreBatch) throws(StoreError) {
+        guard !batch.isEmpty else { return }
         let changes: StoreChanges
         do {
             changes = try StoreChanges(batch, to: rows(for: StoreWants(batch)), limits: limits)

@@ -96,11 +96,16 @@ package protocol StoreLookup {
 }
 
 extension StoreLookup {
+    private static var reservedRowsMin: Int { 8 }
+
     package func rows(for wants: StoreWants) throws -> StoreRows {
         var rows = StoreRows(firstEvent: firstEvent, lastEvent: lastEvent)
-        rows.operations.reserveCapacity(wants.operations.count)
-        rows.attempts.reserveCapacity(wants.open.count)
-        rows.open.reserveCapacity(wants.open.count)
+        // For a few rows, the tables that grow cost less.
+        if wants.operations.count >= Self.reservedRowsMin {
+            rows.operations.reserveCapacity(wants.operations.count)
+            rows.attempts.reserveCapacity(wants.open.count)
+            rows.open.reserveCapacity(wants.open.count)
+        }
         for id in wants.graphs where rows.graphs[id] == nil { rows.graphs[id] = try graph(id) }
         // Rows are large: they are looked for without being copied.
         for id in wants.operations where rows.operations.index(forKey: id) == nil {

@@ -125,8 +125,7 @@ extension Simulator {
     }
 
     func policy(of operation: OperationID) -> OperationPolicy {
-        let graph = scheduler.compiled(operation.graph)
-        return graph.policies[Int(graph.policy[Int(operation.index)])]
+        scheduler.policy(of: operation)
     }
 
     /// Nothing is given to a worker that was silent for long, or to whom a message came back.

@@ -19,7 +19,8 @@ extension Simulator {
             at(now + .milliseconds(200), .command(event))
             return
         }
-        effects.removeAll()
+        // What was moved out cannot be filled again in place.
+        effects = Scheduler.Effects()
         if !isHealed { note(event) }
         noteHeard(event)
         let client = someClient(asking: event)
@@ -42,7 +43,14 @@ extension Simulator {
             coordinatorWake = wake
             at(max(wake, now), .coordinatorWake)
         }
-        keep(effects, contents)
+        // Moved, but for what whoever asked looks at. A copy counts references to all that it
+        // holds.
+        var taken = Scheduler.Effects()
+        swap(&taken, &effects)
+        effects.records = taken.records
+        effects.results = taken.results
+        effects.refusals = taken.refusals
+        keep(taken, contents)
     }
 
     /// Messages, ticks and answers: whatever leaves the coordinator.

@@ -67,20 +67,21 @@ extension Simulator {
     ///
     /// - Returns: whether the batch is stored, and whether the coordinator lives.
     mutating func write(_ batch: StoreBatch) throws -> (isStored: Bool, lives: Bool) {
-        guard let store else { return (false, false) }
-        try scheduler.epoch.checkWrite(to: store.image.epoch)
-        guard let journal = store.journal else {
-            try self.store?.image.apply(batch)
+        // In place: a copy of the store would make its image copy itself.
+        guard let epoch = store?.image.epoch else { return (false, false) }
+        try scheduler.epoch.checkWrite(to: epoch)
+        guard let journal = store?.journal else {
+            try store?.image.apply(batch)
             return (true, true)
         }
         let batch = furnished(batch)
         let before = journal.stored
         let lives = try journal.commit(batch, by: scheduler.epoch)
         guard lives || journal.stored > before else {
-            die(isPowerCut: store.journalPowerCut)
+            die(isPowerCut: store?.journalPowerCut == true)
             return (false, false)
         }
-        try self.store?.image.apply(batch)
+        try store?.image.apply(batch)
         return (true, lives)
     }
 

@@ -114,9 +114,12 @@ extension Simulator {
 extension SimulatorLedger {
     /// What somebody outside is to complete, as far as it is kept.
     var openOutside: [HeldAttempt] {
-        kept.open.lazy.filter { kept.granted[$0.value] == .nobody }
-            .map { HeldAttempt(attempt: $0.value, operation: $0.key) }
-            .sorted { $0.operation < $1.operation }
+        // No lazy view: it would hold a copy of the ledger.
+        var held: [HeldAttempt] = []
+        for (operation, attempt) in kept.open where kept.granted[attempt] == .nobody {
+            held.append(HeldAttempt(attempt: attempt, operation: operation))
+        }
+        return held.sorted { $0.operation < $1.operation }
     }
 
     mutating func beganOutside(

@@ -190,8 +190,11 @@ extension Simulator {
 
     /// Of a lower epoch nothing is heard; the first of a higher one is answered by a hello.
     private func isHeard(_ envelope: CoordinatorEnvelope, by index: Int) -> Bool {
-        guard let agent = workers[index].agent, agent.reign == envelope.reign else { return true }
-        return envelope.epoch == agent.epoch || envelope.epoch > agent.epoch && !agent.isWelcomed
+        guard let reign = workers[index].agent?.reign, reign == envelope.reign,
+            let epoch = workers[index].agent?.epoch
+        else { return true }
+        return envelope.epoch == epoch
+            || envelope.epoch > epoch && workers[index].agent?.isWelcomed == false
     }
 
     // MARK: Workers
@@ -296,14 +299,16 @@ extension Simulator {
 
     mutating func drive(_ index: Int, _ event: WorkerAgent.Event) {
         guard workers[index].agent != nil else { return }
-        var effects = workers[index].effects
+        // Moved: what is copied cannot be filled again in place.
+        var effects = WorkerAgent.Effects()
+        swap(&effects, &workers[index].effects)
         effects.removeAll()
         workers[index].agent?.handle(event, at: now, into: &effects)
         perform(effects, index)
         if effects.wantsExit {
             leave(index)
         } else {
-            workers[index].effects = effects
+            swap(&effects, &workers[index].effects)
         }
     }
 

@@ -61,14 +61,13 @@ enum CrashMoment: CaseIterable {
 // die at every boundary.
 extension Simulator {
     /// Takes what one event asked for; performs what may be performed at once.
-    mutating func keep(_ effects: Scheduler.Effects, _ contents: [StoredContents]) {
+    mutating func keep(_ effects: consuming Scheduler.Effects, _ contents: [StoredContents]) {
         guard store != nil else {
             ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
             ledger.record(effects, of: scheduler)
             perform(effects)
             return
         }
-        var effects = effects
         var batch = StoreBatch(wall: moment.wall, records: effects.records)
         batch.graphs = contents
         do {
@@ -97,9 +96,9 @@ extension Simulator {
         let events = UInt64(Self.comparedEvents * scenario.checkedSteps)
         // In place, here and below: a copy of the store counts references to all that it holds.
         guard let count = store?.eventCount, (UInt64(count) &+ seed).isMultiple(of: events),
-            let store
+            let state = store?.decided.state
         else { return }
-        switch restored(from: store.decided.state) {
+        switch restored(from: state) {
         case .success(let restored):
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
             if let difference = scheduler.durableDifference(from: restored) {
@@ -171,19 +170,20 @@ extension Simulator {
 
     private mutating func startSync() {
         guard store?.gate.wantsSync == true || scenario.violation == .acknowledgesBeforeSync,
-            let store, store.syncing == nil
+            store?.syncing == nil, let generation = store?.generation,
+            let committed = store?.gate.committed, let image = store?.image
         else { return }
-        self.store?.syncing = (store.gate.committed, store.image, ledger.kept)
-        self.store?.syncingNumber = store.journal?.stored ?? 0
+        store?.syncing = (committed, image, ledger.kept)
+        let number = store?.journal?.stored ?? 0
+        store?.syncingNumber = number
         let length = Int64(disk.next() % 20_000)
-        at(now + .microseconds(length), .synced(generation: store.generation))
+        at(now + .microseconds(length), .synced(generation: generation))
     }
 
     mutating func synced(generation: Int) {
-        guard store?.generation == generation, let syncing = store?.syncing,
-            let number = store?.syncingNumber
+        guard store?.generation == generation, let number = store?.syncingNumber,
+            let syncing = store?.syncing.take()
         else { return }
-        store?.syncing = nil
         guard sync(upTo: number) else { return }
         store?.durable = syncing.image
         store?.durableLedger = syncing.ledger

@@ -172,6 +172,7 @@ package struct Simulator {
         case tick(Tick.Way)
     }
 
+    /// Large cases are boxed, as entries are moved within the agenda.
     enum Step {
         case coordinatorUp
         case coordinatorDown
@@ -199,10 +200,10 @@ package struct Simulator {
         case awaits(Int, incarnation: Incarnation, HeldAttempt, [String])
         case withdraws(Int, incarnation: Incarnation, UInt64)
         case poisoned(Int, incarnation: Incarnation, HeldAttempt)
-        case inputs(Int, incarnation: Incarnation, WorkerAgent.InputProgress)
-        case toWorker(Int, WorkerAddress, CoordinatorEnvelope)
-        case toCoordinator(connection: Int, WorkerEnvelope)
-        case command(Scheduler.Event)
+        indirect case inputs(Int, incarnation: Incarnation, WorkerAgent.InputProgress)
+        indirect case toWorker(Int, WorkerAddress, CoordinatorEnvelope)
+        indirect case toCoordinator(connection: Int, WorkerEnvelope)
+        indirect case command(Scheduler.Event)
         /// The first graph comes in, again if it was lost with a power cut.
         case submit
         case prune
@@ -229,7 +230,7 @@ package struct Simulator {
         let step: Step
 
         static func < (left: Entry, right: Entry) -> Bool {
-            (left.time, left.order) < (right.time, right.order)
+            left.time == right.time ? left.order < right.order : left.time < right.time
         }
 
         static func == (left: Entry, right: Entry) -> Bool { left.order == right.order }
