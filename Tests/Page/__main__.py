@@ -38,6 +38,8 @@ def main():
     parser.add_argument("--limits", action="store_true",
                         help="fail if views of a graph of 100,000 operations take too long; for "
                              "release builds")
+    parser.add_argument("--million", action="store_true",
+                        help="also test a graph of a million operations; for release builds")
     parser.add_argument("--soak", type=int, metavar="MINUTES",
                         help="run no test: keep pages open for so many minutes while graphs come "
                              "and go, and fail if what they take grows")
@@ -57,6 +59,7 @@ def main():
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
     World.screenshots = arguments.screenshots
     World.limits = arguments.limits
+    World.million = arguments.million
     World.axe = pathlib.Path(os.environ["OPERON_PAGE_AXE"]).read_text(encoding="utf-8")
     scratch = os.environ["OPERON_PAGE_SCRATCH"]
     World.cluster = Cluster(scratch, os.environ["OPERON_BIN"], os.environ["OPERON_PAGE_BROKER"],

@@ -12,6 +12,7 @@ class World:
     axe = None
     screenshots = None
     limits = False
+    million = False
 
 
 class PageCase(unittest.TestCase):

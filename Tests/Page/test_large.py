@@ -1,4 +1,4 @@
-"""A graph of 100,000 operations: how long each view takes, and how much memory."""
+"""Graphs of 100,000 operations and of a million: how long each view takes, and how much memory."""
 
 import json
 import statistics
@@ -7,7 +7,7 @@ import time
 from .browser import hook
 from .case import PageCase, World
 
-COUNT = 100_000
+COUNT, MILLION = 100_000, 1_000_000
 LAYERS = 50
 
 # The resident memory of the tab in MB. About 150 MB of it are the browser itself.
@@ -23,14 +23,14 @@ OPENINGS = 3
 PLANS_KEPT = 4
 
 
-def lines():
+def lines(count):
     """A graph in JSON Lines: layers of operations that are held back, and some that run."""
     yield json.dumps({"name": "large", "queues": {"large": {"isSuspended": True}},
                       "defaults": {"queue": "large"}})
-    width = COUNT // LAYERS
+    width = count // LAYERS
     for number in range(40):
         yield json.dumps({"name": f"first/{number}", "run": "true", "queue": "default"})
-    for number in range(COUNT - 40):
+    for number in range(count - 40):
         layer, place = divmod(number, width)
         dependencies = [f"layer{layer - 1}/{place}", f"layer{layer - 1}/{(place + 1) % width}"] \
             if layer else [f"first/{place % 40}"]
@@ -41,10 +41,11 @@ def lines():
 class LargeTests(PageCase):
     """Everything appears within 60 s and with bounded memory; --limits asserts shorter times."""
 
-    def submit(self):
-        """Submits the graph, logs in, and returns the address of the graph's overview."""
+    def submit(self, count=COUNT):
+        """Submits a graph, logs in, and returns the address of the graph's overview."""
+        text = "\n".join(lines(count))
         start = time.monotonic()
-        graph = self.api.ask("POST", "graphs", "\n".join(lines()), "application/jsonl")["id"]
+        graph = self.api.ask("POST", "graphs", text, "application/jsonl")["id"]
         self.addCleanup(self.api.post, f"graphs/{graph}/cancel")
         self.tell(f"submitted after {time.monotonic() - start:.2f} s")
         self.page.log_in("ann")
@@ -135,6 +136,32 @@ class LargeTests(PageCase):
         self.go_through(route)
         self.check_memory()
         self.assertEqual(slow, [], "these views take longer than they may")
+
+    def test_a_million_operations(self):
+        if not World.million:
+            self.skipTest("only with --million")
+        route = self.submit(MILLION)
+        self.views_of_a_million(route, "held back")
+        self.api.ask("POST", "queues/large/resume")
+        self.api.wait_status(route.rpartition("/")[2], "finished", 600)
+        self.views_of_a_million(route, "finished")
+        self.go_through(route)
+        self.check_memory()
+
+    def views_of_a_million(self, route, state):
+        """Opens the views; the picture has a box for each layer."""
+        self.timed(f"overview, {state},", route, "#operations tbody tr:nth-child(50)")
+        self.timed(f"operations, {state},", f"{route}/operations",
+                   "#operations tbody tr:nth-child(200)")
+        self.timed(f"an operation, {state},", f"{route}/operations/layer20%2F7",
+                   "#operation-facts")
+        self.timed(f"timeline, {state},", f"{route}/timeline", DRAWN)
+        self.timed(f"picture, {state},", f"{route}/picture", "#picture .box")
+        self.page.wait_text("#picture-summary", f"{MILLION} operations")
+        # The operations that run first, and the layers.
+        self.assertEqual(len(self.page.texts("#picture .box")), 1 + LAYERS)
+        self.zoom()
+        self.check_memory()
 
     def opening(self, route, selector, others):
         """The seconds until an address shows its view in a fresh document, as a link in a new tab
