@@ -122,6 +122,46 @@ import Testing
         }
     }
 
+    @Test func `what was cancelled before the run was killed is not told as news`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  slow:
+                    run: |
+                      trap 'touch asked' TERM
+                      echo slow >> ran
+                      while ! [ -e go ]; do sleep 0.05; done
+                  last: { run: 'echo last >> ran', dependencies: [slow] }
+                """
+            )
+            let run = try workspace.start("operon", ["run", "--local"] + Self.arguments(file))
+            try await workspace.waitForLines(1, of: "ran")
+            run.signal(SIGINT)
+            // The cancel is stored before the operation is asked to end.
+            try await workspace.waitForFile("asked")
+            run.signal(SIGKILL)
+            _ = try await run.end()
+            try await workspace.waitUntilNoProcess(named: "sleep")
+
+            _ = try workspace.write("go", "")
+            let again = try await workspace.operon(
+                ["run", "--local"] + Self.arguments(file, "--resume")
+            )
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(workspace.lines(of: "ran") == ["slow", "slow", "last"])
+            #expect(!again.errors.contains("cancelled"), "\(again.errors)")
+            #expect(!again.errors.contains("skipped"), "\(again.errors)")
+            #expect(
+                again.errors.hasPrefix(
+                    "Continuing the stored run: 0 of 2 operations have succeeded.\n"
+                ),
+                "\(again.errors)"
+            )
+        }
+    }
+
     @Test func `a store with something else is left alone`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")

@@ -12,7 +12,7 @@ package struct RunPlan: Sendable {
     package let continuation: Continuation?
     /// Whether the file has changed since.
     package let isEdited: Bool
-    fileprivate let isNew: Bool
+    package let isNew: Bool
     fileprivate let description: GraphDescription
     fileprivate let compiled: CompiledGraph
     fileprivate let key: String
@@ -123,38 +123,39 @@ extension CoordinatorService {
     /// were cancelled, and those that were skipped because of them, run again. Cancelled operations
     /// that still run are awaited first.
     ///
-    /// - Returns: What is known of the operations; empty: nothing has run.
+    /// - Parameter restored: Is given what is known of the operations; nothing, if nothing has run.
+    ///   If the graph is resumed, that is what all earlier notices have led to, and later ones
+    ///   follow it: it is called on the service's executor.
     package func takeUp(
         _ plan: RunPlan,
-        traceParent: String
-    ) async throws(ClientError) -> [OperationProgress] {
-        var known: [OperationProgress] = []
-        if plan.isNew {
-            var contents = try StoredContents(plan.description, failFast: plan.compiled.failFast)
-            contents.idempotencyKey = plan.key
-            contents.traceParent = traceParent
-            contents.needs = plan.compiled.graphsNeeded(by: nil)
-            let id = try await submitOnce(plan.description, plan.compiled, contents)
-            precondition(id == plan.graph, "nobody else submits graphs to a run")
-        } else {
+        traceParent: String,
+        restored: @Sendable ([OperationProgress]) -> Void
+    ) async throws(ClientError) {
+        guard plan.isNew else {
             if scheduler.isCancelled(plan.graph) { await waitUntilFinished(plan.graph) }
             if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
             var again = RetryRequest()
             again.cancelled = true
             _ = try await retry(plan.graph, again, by: "")
-            // While the disk is awaited, short operations end.
-            known = scheduler.progress(of: plan.graph)
+            restored(scheduler.progress(of: plan.graph))
+            return try await durable()
         }
+        var contents = try StoredContents(plan.description, failFast: plan.compiled.failFast)
+        contents.idempotencyKey = plan.key
+        contents.traceParent = traceParent
+        contents.needs = plan.compiled.graphsNeeded(by: nil)
+        let id = try await submitOnce(plan.description, plan.compiled, contents)
+        precondition(id == plan.graph, "nobody else submits graphs to a run")
         try await durable()
-        if let continuation = plan.continuation {
-            return continuation.decisions.map { decision in
+        let decisions = plan.continuation?.decisions ?? []
+        restored(
+            decisions.map { decision in
                 guard case .stays = decision else {
                     return OperationProgress(state: .pending, outcome: nil, isUpToDate: false)
                 }
                 return OperationProgress(state: .finished, outcome: .succeeded, isUpToDate: false)
             }
-        }
-        return known
+        )
     }
 }
 

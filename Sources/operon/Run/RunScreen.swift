@@ -33,7 +33,7 @@ final class RunScreen: Sendable {
         case pause(Latch)
         case resume
         case connected
-        case restored([OperationProgress])
+        case restored([OperationProgress], isResumed: Bool)
         case tick
         case end
     }
@@ -85,6 +85,14 @@ final class RunScreen: Sendable {
         }
     }
 
+    /// Whether it says nothing of operations.
+    private static func isOfWorker(_ notice: Scheduler.Notice) -> Bool {
+        switch notice {
+        case .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded: true
+        default: false
+        }
+    }
+
     /// Prints a sentence above the progress, or below everything if the run has ended.
     func say(_ line: String) {
         guard case .terminated = continuation.yield(.line(line)) else { return }
@@ -109,8 +117,12 @@ final class RunScreen: Sendable {
     /// Called once workers can be there to run operations.
     func connected() { continuation.yield(.connected) }
 
-    /// The state of the graph that this run resumes from; empty: the run starts anew.
-    func restored(_ operations: [OperationProgress]) { continuation.yield(.restored(operations)) }
+    /// The state of the graph that this run begins with; empty: the run starts anew.
+    ///
+    /// - Parameter isResumed: Whether it is the state that all earlier notices have led to.
+    func restored(_ operations: [OperationProgress], isResumed: Bool) {
+        continuation.yield(.restored(operations, isResumed: isResumed))
+    }
 
     /// Prints lines at the end, after the last draw.
     func print(_ lines: [String]) {
@@ -154,11 +166,13 @@ final class RunScreen: Sendable {
                 case .resume: await display.resume(at: SystemClock.now())
                 case .connected:
                     await remark(stall.began(at: SystemClock.now()))
-                case .restored(let operations):
+                case .restored(let operations, let isResumed):
                     await takeUp(operations, group: group, state: &state)
                     isTakenUp = true
                     for item in early {
-                        await show(item.notices, group: group, state: &state, at: item.at)
+                        let notices =
+                            isResumed ? item.notices.filter(Self.isOfWorker) : item.notices
+                        await show(notices, group: group, state: &state, at: item.at)
                     }
                     early = []
                 case .tick:

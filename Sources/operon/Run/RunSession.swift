@@ -472,12 +472,14 @@ struct RunSession {
                 let text = ContinuationText(graph.view(of: continuation), screen.style)
                 screen.show(text.summary(lead))
             }
-            let operations = try await coordinator.takeUp(
+            let isResumed = !plan.isNew
+            try await coordinator.takeUp(
                 plan,
                 traceParent: Environment.traceParent(in: environment) ?? ""
-            )
-            if !operations.isEmpty { recorder.restore(operations) }
-            screen.restored(operations)
+            ) { [recorder, screen] operations in
+                if !operations.isEmpty { recorder.restore(operations) }
+                screen.restored(operations, isResumed: isResumed)
+            }
             await questions?.askAgain(coordinator)
             return plan.graph
         } catch {
