@@ -11,7 +11,7 @@ import unittest
 from .browser import Browser
 from .case import World
 from .cluster import Cluster
-from .soak import KEEP, LEAST_MINUTES, soak
+from .soak import KEEP, LEAST_MINUTES, PACE, soak
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
@@ -43,11 +43,15 @@ def main():
     parser.add_argument("--soak", type=int, metavar="MINUTES",
                         help="run no test: keep pages open for so many minutes while graphs come "
                              "and go, and fail if what they take grows")
+    parser.add_argument("--pace", type=float, default=PACE, metavar="SECONDS",
+                        help=f"with --soak: between two small graphs; {PACE} without")
     parser.add_argument("tests", nargs="*", metavar="TEST",
                         help="only the tests whose names contain one of these texts")
     arguments = parser.parse_args()
     if arguments.soak is not None and arguments.soak < LEAST_MINUTES:
         parser.error(f"--soak takes at least {LEAST_MINUTES} minutes")
+    if not 0 < arguments.pace <= 60:
+        parser.error("--pace takes up to 60 seconds")
     # A signal must not leave a coordinator or a browser behind. A test takes any other exception,
     # SystemExit too, for a failure of its own, and the run would go on.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -72,7 +76,7 @@ def main():
         World.cluster.start_worker("worker-b", "--slots", "4")
         World.browser = Browser(World.cluster.url, scratch)
         if arguments.soak:
-            return soak(arguments.soak)
+            return soak(arguments.soak, arguments.pace)
         loader = unittest.TestLoader()
         loader.testNamePatterns = [f"*{text}*" for text in arguments.tests] or None
         suite = loader.loadTestsFromNames([f"Page.test_{name}" for name in MODULES])

@@ -54,11 +54,12 @@ WINDOWS = {
 
 
 class Load(threading.Thread):
-    """Submits a small graph every second until it is stopped."""
+    """Submits small graphs at a pace until it is stopped."""
 
-    def __init__(self, api):
+    def __init__(self, api, pace):
         super().__init__(daemon=True)
         self.api = api
+        self.pace = pace
         self.stopped = threading.Event()
         self.submitted = 0
         self.error = None
@@ -67,7 +68,7 @@ class Load(threading.Thread):
         operations = {"first": {"run": "echo started"}, "second": {
             "forEach": list(range(8)), "operation": "nothing", "dependencies": ["first"]}}
         try:
-            while not self.stopped.wait(PACE):
+            while not self.stopped.wait(self.pace):
                 self.submitted += 1
                 self.api.submit(f"small {self.submitted}", operations)
         except (ApiError, OSError) as error:
@@ -177,10 +178,10 @@ def grown(samples):
     return found
 
 
-def soak(minutes):
+def soak(minutes, pace):
     """The whole run; returns the status of the program."""
     windows = Windows(World.browser)
-    load = Load(Api(World.cluster.url, World.cluster.api.token))
+    load = Load(Api(World.cluster.url, World.cluster.api.token), pace)
     operations = lanes()
     samples = []
     print(f"heap in MiB, nodes and listeners of: {', '.join(WINDOWS)}", flush=True)
