@@ -31,11 +31,12 @@ MEASURES = {"heap": 1, "nodes": 100, "listeners": 20}
 TABS_MORE = 20
 GROWTH_MAX = 1.2
 
-# What shows in each window that the graph that it follows has finished.
+# What shows in each window that the graph that it follows has finished; in the list, that graph or a
+# later one: those that finish after it may fill the list.
 WINDOWS = {
     "list": ("#/graphs", """
         return [...document.querySelectorAll("#graphs tbody tr")].some((row) => (
-            row.textContent.startsWith(`${arguments[0]} `) && row.textContent.includes("finished")))
+            parseInt(row.textContent) >= arguments[0] && row.textContent.includes("finished")))
     """),
     "overview": ("#/graphs/{graph}", """
         return document.querySelector("[data-test=count-succeeded] b")?.textContent
