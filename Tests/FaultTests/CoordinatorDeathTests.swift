@@ -113,6 +113,48 @@ import Testing
         }
     }
 
+    @Test func `a coordinator that runs out of memory loses nothing that it has answered`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let (file, graph) = try workspace.writeGraph(
+                layers: 4,
+                width: 3,
+                milliseconds: 50...150,
+                gates: [2: "back"]
+            )
+            let more = (0..<50_000).map { #"{"name": "more \#($0)", "operation": "nothing"}"# }
+            let large = try workspace.write("large.jsonl", more.joined(separator: "\n"))
+            try workspace.startWorkers(2, slots: 2)
+            let lives = CoordinatorLives(workspace)
+            try await lives.start()
+            try await lives.submit(file, key: "once")
+            // It is in the middle of the graph: what begins the third layer waits.
+            try await lives.waitForLedger(toGrowBy: 12, upTo: 12)
+
+            let process = try #require(lives.program).process
+            let bytes = try ProcessFacts.dataBytes(process) + 4 << 20
+            let limits = try workspace.start(
+                "/usr/bin/prlimit",
+                ["--pid", "\(process)", "--data=\(bytes)"]
+            )
+            try #require(try await limits.end().end == .exit(0))
+            let refused = try await workspace.operon(
+                ["submit", large],
+                environment: lives.environment
+            )
+            #expect(refused.end != .exit(0), "\(refused.errors)")
+            let ended = try await lives.waitForEnd()
+            #expect(ended.end != .exit(0), "\(ended.errors)")
+
+            try await lives.start()
+            _ = try workspace.write("back", "")
+            try await lives.restartUntilFinished()
+            #expect(lives.deaths == 1)
+            try workspace.expectEachOnce(graph)
+        }
+    }
+
     @Test func `a second coordinator on the same file says who has it`() async throws {
         try await Workspace.run { workspace in
             let lives = CoordinatorLives(workspace)

@@ -59,6 +59,13 @@ final class CoordinatorLives {
 
     func waitForDeath() async throws { try await died() }
 
+    /// Until it ends by itself, however that is.
+    func waitForEnd() async throws -> Ended {
+        let ended = try await #require(program).end()
+        deaths += 1
+        return ended
+    }
+
     private func died() async throws {
         let ended = try await program?.end()
         #expect(ended?.end == .signal(SIGKILL), "\(ended?.errors ?? "")")

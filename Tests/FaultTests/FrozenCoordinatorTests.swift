@@ -101,6 +101,41 @@ import Testing
         }
     }
 
+    @Test func `one that is a hundred times as slow costs nobody a lease, and holds no backlog`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            // 180 MB of outputs: more than the coordinator reads meanwhile.
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  outputs:
+                    forEach: 1..200
+                    run: |
+                      echo {element} >>ran
+                      head -c 900000 /dev/zero | tr '\\0' 1 >"$OPERON_OUTPUT"
+                """
+            )
+            try workspace.startWorkers(2, slots: 4)
+            let ruler = try await Ruler(workspace, "graphs.db")
+            try await ruler.submit(file)
+            try await workspace.waitForLines(8, of: "ran")
+            // Longer than a lease of six seconds.
+            let end = ContinuousClock.now + .seconds(12)
+            while ContinuousClock.now < end {
+                ruler.program.signal(SIGSTOP)
+                try await Task.sleep(for: .milliseconds(495))
+                ruler.program.signal(SIGCONT)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            try await ruler.waitForEnd()
+            #expect(workspace.lines(of: "ran").count == 200, "nothing ran twice")
+            let most = try ProcessFacts.mostResidentBytes(ruler.program.process)
+            #expect(most < 150 << 20)
+        }
+    }
+
     /// Freezes a coordinator, and starts another on its disk as it was at that moment, where the
     /// first has lost its connection: a host that stands still, and one that takes over from a
     /// snapshot of its volume.
