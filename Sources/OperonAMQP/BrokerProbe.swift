@@ -35,6 +35,9 @@ package struct BrokerProbe: Sendable {
         /// Why the probe stopped.
         package var failure: Failure?
         package var permissions: [Permission] = []
+        /// What the user may do though the role does not need it, for example “publish to any
+        /// queue”.
+        package var beyond: [String] = []
         package var holder: Holder?
     }
 
@@ -111,6 +114,11 @@ package struct BrokerProbe: Sendable {
                         Permission(role: role, what: step.what, outcome: outcome)
                     )
                 }
+                for step in stepsBeyond(role) {
+                    if case .granted = try await session.perform(step) {
+                        report.beyond.append(step.what)
+                    }
+                }
             }
             if roles.contains(.coordinator) { report.holder = try await holder(session) }
         } catch {
@@ -186,6 +194,28 @@ package struct BrokerProbe: Sendable {
             ),
             publish(to: names.events), publish(to: names.beats),
         ]
+    }
+
+    /// Steps that are refused to a user with the least privileges. The queue belongs to this
+    /// connection, and the messages come back.
+    private func stepsBeyond(_ role: Role) -> [Step] {
+        let queue = "operon-doctor-beyond.\(Incarnation(rawValue: id))"
+        var steps: [Step] = []
+        if !queue.hasPrefix(names.prefix) {
+            steps.append(
+                Step(
+                    what: "declare queues of any name",
+                    methods: [.queueDeclare(name: queue, arguments: [])]
+                )
+            )
+        }
+        switch role {
+        case .coordinator: break
+        case .worker:
+            steps.append(publish(to: "", "publish to any queue"))
+            steps.append(publish(to: names.dispatch))
+        }
+        return steps
     }
 
     private func publish(to exchange: String, _ what: String? = nil) -> Step {

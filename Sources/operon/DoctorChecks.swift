@@ -188,6 +188,17 @@ struct DoctorChecks {
             let text = "“\(address.user)” has all permissions that a \(role.rawValue) needs"
             findings.append(.init(.fine, "permissions", text))
         }
+        if !found.beyond.isEmpty {
+            findings.append(
+                .init(
+                    .warning,
+                    "permissions",
+                    "“\(address.user)” may do what no \(role.rawValue) needs: "
+                        + found.beyond.joined(separator: ", "),
+                    advice: advice
+                )
+            )
+        }
         if !absent.isEmpty {
             findings.append(
                 .init(
@@ -201,7 +212,7 @@ struct DoctorChecks {
         return findings
     }
 
-    /// The command that gives the user exactly the permissions that the role needs.
+    /// The command that gives the user the permissions that the role needs, and no others.
     private var advice: String {
         let rights = BrokerRights(role, prefix: configuration.prefix)
         let words = [

@@ -208,6 +208,41 @@ import Testing
         }
     }
 
+    @Test func `what a user may do beyond its needs is named, with the command that forbids it`()
+        async throws
+    {
+        try await BrokerFixture.withBroker { broker in
+            try await broker.control("add_user", "rich", "s3cret")
+            let url = Self.url(broker.url, login: "rich:s3cret")
+            for role in ["coordinator", "worker"] {
+                try await broker.control("set_permissions", "rich", ".*", ".*", ".*")
+                try await Workspace.run { workspace in
+                    let (before, end) = try await Self.examine(workspace, url, ["--role", role])
+                    #expect(end == .exit(0))
+                    let all = "“rich” may do what no \(role) needs: declare queues of any name"
+                    let finding = try #require(
+                        before["permissions"].first { $0.text.hasPrefix(all) }
+                    )
+                    #expect(finding.mark == "warning")
+                    #expect(finding.text.contains("publish to any queue") == (role == "worker"))
+                    let words = finding.advice.split(separator: " ").map {
+                        $0.trimmingCharacters(in: ["'"])
+                    }
+                    try await broker.control(
+                        "set_permissions",
+                        "rich",
+                        words[5],
+                        words[6],
+                        words[7]
+                    )
+                    let (after, _) = try await Self.examine(workspace, url, ["--role", role])
+                    let isNamed = after["permissions"].contains { $0.text.contains("no \(role)") }
+                    #expect(!isNamed)
+                }
+            }
+        }
+    }
+
     @Test func `over TLS the certificate is looked at, and one of a stranger is refused`()
         async throws
     {
