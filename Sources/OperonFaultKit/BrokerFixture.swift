@@ -65,6 +65,16 @@ package final class BrokerFixture: Sendable {
         }
     }
 
+    /// The broker's files that have these bytes.
+    package func files(with text: String) -> [String] {
+        let all = FileManager.default.enumerator(atPath: directory.path)
+        return (all?.allObjects as? [String] ?? []).filter { name in
+            let path = directory.appendingPathComponent(name).path
+            let bytes = FileManager.default.contents(atPath: path) ?? Data()
+            return bytes.range(of: Data(text.utf8)) != nil
+        }
+    }
+
     /// The broker dies at once, with all that it had in memory.
     package func kill9() async throws { _ = try await Self.script("kill9", directory) }
 

@@ -63,7 +63,7 @@ extension Simulator {
     /// Takes what one event asked for; performs what may be performed at once.
     mutating func keep(_ effects: consuming Scheduler.Effects, _ contents: [StoredContents]) {
         guard store != nil else {
-            ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
+            noteClocks()
             ledger.record(effects, of: scheduler)
             perform(effects)
             return
@@ -83,11 +83,19 @@ extension Simulator {
             effects.messages = []
         }
         if let free = store?.gate.append(effects, batch) {
-            ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
+            noteClocks()
             ledger.record(free, of: scheduler)
             perform(free)
         }
         startCommit()
+    }
+
+    /// What is recorded was decided before, and long before if the coordinator stood still.
+    private mutating func noteClocks() {
+        ledger.clocks = SimulatorLedger.Clocks(
+            now: moment,
+            setAt: max(clockSetAt, coordinatorThawedAt)
+        )
     }
 
     /// A scheduler that is rebuilt from everything that was decided is the one that decided it.
@@ -150,7 +158,7 @@ extension Simulator {
         }
         store?.committing = nil
         let steps = store?.gate.didCommit() ?? []
-        ledger.clocks = SimulatorLedger.Clocks(now: moment, setAt: clockSetAt)
+        noteClocks()
         for step in steps { ledger.record(step, of: scheduler) }
         if !batch.isEmpty { noteBoundary() }
         guard lives else { return die(isPowerCut: store?.journalPowerCut == true) }

@@ -15,6 +15,7 @@ extension SimulatorLedger {
     /// The simulated clocks, when something is recorded.
     struct Clocks {
         var now = Moment(monotonic: .zero, wall: WallTime(nanosecondsSince1970: 0))
+        /// When the wall clock was set last, or the coordinator stood still.
         var setAt = Timestamp.zero
 
         /// What is recorded was decided with this setting of the wall clock. A commit takes less.

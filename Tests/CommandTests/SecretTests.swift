@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import OperonFaultKit
 import Testing
 
@@ -156,6 +157,61 @@ import Testing
             let said = ended.output + ended.errors
             #expect(said.contains("<***> on 1"), "\(said)")
             #expect(!said.contains(Self.canary))
+        }
+    }
+
+    @Test func `a value is in no file of the broker, and in no word of a worker that crashes`()
+        async throws
+    {
+        try await BrokerFixture.withBroker { broker in
+            try await Workspace.run { workspace in
+                let folder = try Self.secrets(in: workspace)
+                let file = try workspace.write(
+                    "graph.yaml",
+                    """
+                    operations:
+                      a:
+                        run: 'echo "<$P>"; touch printed; while ! [ -e go ]; do sleep 0.05; done'
+                        environment: { P: { secret: db } }
+                    """
+                )
+                let run = try workspace.startRun(
+                    file,
+                    on: .broker,
+                    broker: broker.url,
+                    ["--show-output", "--store", "run.db"]
+                )
+                let crashing = try workspace.startWorkers(
+                    1,
+                    slots: 1,
+                    broker: broker.url,
+                    // To name functions takes minutes.
+                    environment: ["SWIFT_BACKTRACE": "enable=yes,symbolicate=off"],
+                    ["--secrets", folder]
+                )[0]
+                try await workspace.waitForFile("printed")
+                crashing.signal(SIGSEGV)
+                // The signal came from outside, so no instruction fails again after the backtrace.
+                try await crashing.says("Backtrace took ")
+                crashing.signal(SIGKILL)
+                let crashed = try await crashing.end()
+                #expect(!(crashed.output + crashed.errors).contains(Self.canary))
+
+                _ = try workspace.write("go", "")
+                try workspace.startWorkers(
+                    1,
+                    slots: 1,
+                    broker: broker.url,
+                    ["--secrets", folder]
+                )
+                let ended = try await run.end()
+                #expect(ended.end == .exit(0), "\(ended.errors)")
+                #expect((ended.output + ended.errors).contains("<***>"))
+                #expect(broker.files(with: Self.canary) == [])
+                // The broker's own words are there to be found.
+                #expect(!broker.files(with: "rabbit").isEmpty)
+                #expect(try Self.files(in: workspace) == ["secrets/db"])
+            }
         }
     }
 

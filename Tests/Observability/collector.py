@@ -42,6 +42,8 @@ class Collector:
         self.lock = threading.Lock()
         self.received = []
         self.requests = []
+        # What was sent, as it was before it was compressed.
+        self.bodies = []
         # The next answers: a status, a body, and further headers.
         self.refusals = []
         # Seconds between the bytes of an answer.
@@ -93,6 +95,7 @@ class Collector:
         request = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
         with self.lock:
             self.requests.append((path, dict(headers)))
+            self.bodies.append(body)
             if self.refusals:
                 return self.refusals.pop(0)
             for part in request.resource_spans:

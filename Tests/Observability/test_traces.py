@@ -1,6 +1,7 @@
 """Traces: what the programs send to a collector, decoded with the messages of OpenTelemetry."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from .collector import Collector
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SUBMITTER = "b7ad6b7169203331"
+SECRET = "canary-8d3f21b07c55"
 DIAMOND = """
 name: diamond
 operations:
@@ -132,6 +134,24 @@ class TraceTests(unittest.TestCase):
         run(OTEL_SDK_DISABLED="true")
         run(OTEL_TRACES_EXPORTER="none")
         self.assertEqual(self.collector.spans(), [])
+
+    def test_no_value_of_a_secret_is_in_a_trace(self):
+        """Neither of an operation that prints it nor of one that fails with it."""
+        secrets = pathlib.Path(self.scratch, "secrets")
+        secrets.mkdir(mode=0o700)
+        (secrets / "db").write_text(SECRET + "\n", encoding="utf-8")
+        (secrets / "db").chmod(0o600)
+        ended = self.run_graph("""
+name: secret
+operations:
+  good: { run: 'echo "$P"', environment: { P: { secret: db } } }
+  bad: { run: 'echo "it is $P" >&2; exit 3', environment: { P: { secret: db } } }
+""", "--secrets", str(secrets))
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("it is ***", ended.stderr)
+        for name in ("good", "bad"):
+            self.one(name, "operon.worker")
+        self.assertFalse(any(SECRET.encode() in body for body in self.collector.bodies))
 
     def test_a_failure_says_why(self):
         """An attempt that fails, is retried and fails again; its graph, and what was skipped."""

@@ -3,8 +3,9 @@ import OperonGraphFile
 import OperonModel
 import Testing
 
-/// The default limits at full size. Some 90 s in a debug build, so only where asked for:
-/// `OPERON_LARGE_TESTS=1 swift test --filter LargeFileTests`. Prints what it took.
+/// The default limits at full size. Some 90 s in a debug build, so only where asked for, as
+/// `scripts/test` does: `OPERON_LARGE_TESTS=1 swift test --filter LargeFileTests`. Prints what it
+/// took.
 @Suite(
     .serialized,
     .enabled(if: ProcessInfo.processInfo.environment["OPERON_LARGE_TESTS"] == "1")

@@ -8,6 +8,7 @@ from .browser import hook
 from .case import PageCase
 from .vectors import VECTORS
 
+SECRET = "canary-8d3f21b07c55"
 # Elements that the page never makes, or makes only as these.
 STRANGERS = """
     const strange = ["script", "img", "iframe", "object", "embed", "link", "style", "base", "meta",
@@ -272,3 +273,31 @@ class HostileTests(PageCase):
         self.page.wait_has("#queue-limits-dialog [data-test=refused]")
         self.look("refusal")
         self.page.close_dialog()
+
+
+class SecretTests(PageCase):
+    """The value of a secret, which only a worker knows."""
+
+    def test_no_value_of_a_secret(self):
+        self.page.log_in("ann")
+        secrets = self.cluster.scratch / "secrets"
+        secrets.mkdir(mode=0o700)
+        (secrets / "db").write_text(SECRET + "\n", encoding="utf-8")
+        (secrets / "db").chmod(0o600)
+        self.cluster.start_worker("worker-with-secrets", "--slots", "1", "--secrets", str(secrets))
+        use = {"environment": {"P": {"secret": "db"}}}
+        graph = self.api.submit("secret", {
+            "good": {"run": "echo \"<$P>\"; echo \"{\\\"it is\\\": 7}\" > $OPERON_OUTPUT", **use},
+            "bad": {"run": "echo \"it is $P\"; exit 3", **use}})["id"]
+        self.api.wait_status(graph, "failed", 60)
+        for route, selector, shown in (
+                ("operations/good", "#log", "<***>"), ("operations/bad", "#log", "it is ***"),
+                ("operations", "#operations", "bad"), ("picture", "#picture .box", ""),
+                ("timeline", "#timeline[width]", "")):
+            self.page.go(f"#/graphs/{graph}/{route}")
+            self.page.wait_text(selector, shown)
+            self.assertNotIn(SECRET, self.page.driver.page_source, route)
+        self.page.go("#/workers")
+        self.page.wait_row("#workers", "Worker", "worker-with-secrets")
+        self.assertNotIn(SECRET, self.page.driver.page_source)
+        self.cluster.end(self.cluster.workers["worker-with-secrets"])

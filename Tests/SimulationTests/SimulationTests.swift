@@ -71,6 +71,13 @@ struct SimulationTests {
         #expect(simulator.run() == nil)
     }
 
+    @Test func `a rate is not judged by a clock that was set while the coordinator stood still`() {
+        // The ledger took what was recorded for what had just been decided: a commit that the
+        // coordinator slept through was 17 s late.
+        var simulator = Simulator(seed: 1_382_396)
+        #expect(simulator.run() == nil)
+    }
+
     @Test func `what a dropped graph depended on closes no cycle`() {
         // The ledger still knew that an operation had depended on another one, after the graph of
         // both was dropped.
