@@ -147,7 +147,7 @@ extension Scheduler {
     }
 
     /// Exactly the open graphs with nothing to do wait to be closed, and every suspension or delay
-    /// with an end has a timer.
+    /// with an end has a timer, and every rate that somebody waits for.
     private func violatedInvariantOfTimers() -> String? {
         for id in graphs.all {
             let graph = graphs[id]
@@ -161,9 +161,21 @@ extension Scheduler {
         }
         var awaited: Set<WallTime> = []
         var released: Set<OperationID> = []
+        var rates: Set<RateScope> = []
         for kind in deadlines.unordered.map(\.kind) + dates.unordered.map(\.kind) {
             if case .resume(_, let until) = kind { awaited.insert(until) }
             if case .release(let operation) = kind { released.insert(operation) }
+            if case .rate(let scope) = kind { rates.insert(scope) }
+        }
+        for queue in queues where queue.bucket?.isArmed == true {
+            guard rates.contains(.queue(queue.name)) else {
+                return "nothing tells when queue “\(queue.name)” has a token again"
+            }
+        }
+        for key in keys where key.bucket?.isArmed == true {
+            guard rates.contains(.key(key.name)) else {
+                return "nothing tells when key “\(key.name)” has a token again"
+            }
         }
         let suspensions =
             queues.compactMap(\.suspension)
@@ -272,7 +284,8 @@ extension Scheduler {
     }
 
     /// Every operation that waits for a key waits for one that is held, or an operation with one of
-    /// its keys is in its lane and will pass that key on.
+    /// its keys is in its lane and will pass that key on, or one of its keys has a token again, of
+    /// which a timer will tell.
     private func violatedInvariantOfParked() -> String? {
         for id in graphs.all {
             for index in graphs[id].operations.indices
@@ -286,7 +299,10 @@ extension Scheduler {
                     isEnqueued(entry.operation)
                         && keyNumbers(of: entry.operation).contains { wanted.contains($0) }
                 }
-                guard isStoodFor else { return "\(operation) waits for keys that are free" }
+                let isDue = wanted.contains { keys[$0].bucket?.isArmed == true }
+                guard isStoodFor || isDue else {
+                    return "\(operation) waits for keys that are free"
+                }
             }
         }
         return nil

@@ -78,6 +78,13 @@ struct SimulationTests {
         #expect(simulator.run() == nil)
     }
 
+    @Test func `a key whose token is back keeps nobody waiting, once its timer is heard`() {
+        // A message came before the timer, after the coordinator had stood still: the operations
+        // that waited for the key were taken for forgotten.
+        var simulator = Simulator(seed: 1_447_748)
+        #expect(simulator.run() == nil)
+    }
+
     @Test func `what a dropped graph depended on closes no cycle`() {
         // The ledger still knew that an operation had depended on another one, after the graph of
         // both was dropped.
