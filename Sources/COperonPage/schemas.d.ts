@@ -959,6 +959,8 @@ declare namespace Api {
         key?: string;
         /** The name of the trigger. */
         trigger?: string;
+        /** The number of the firing of that trigger, from 1. */
+        firing?: number;
         /**
          * The name of the token with which it was asked for; missing: nobody asked for it, or
          * without a token.

@@ -69,6 +69,10 @@ public struct OperationEvent: Hashable, Sendable {
     public let attempt: String?
     /// The worker that has, or had, the attempt.
     public let worker: String?
+    /// The trigger that the event concerns, such as one that was fired.
+    public let triggerName: String?
+    /// The number of that trigger's firing, from 1; `nil`: the event is about none.
+    public let firing: Int?
 
     init(_ kind: Kind, sequence: UInt64, operation: OperationID? = nil, name: String? = nil) {
         self.kind = kind
@@ -79,6 +83,8 @@ public struct OperationEvent: Hashable, Sendable {
         queueName = nil
         attempt = nil
         worker = nil
+        triggerName = nil
+        firing = nil
     }
 
     /// - Parameter reader: The only operation that the reader asks about, with its name.
@@ -99,6 +105,8 @@ public struct OperationEvent: Hashable, Sendable {
         queueName = view.queue
         attempt = view.attempt
         worker = view.worker
+        triggerName = view.trigger
+        firing = view.firing.map { Int(clamping: $0) }
     }
 }
 

@@ -21,8 +21,10 @@ extension TriggerTable {
             return effects.answer = .refused(.ended)
         }
         accept(occurrence, by: id, at: now, into: &effects)
-        if case .accepted = effects.answer, trigger.definition.source.isFiredByRequests {
-            effects.tell(.triggerFired, of: trigger, at: now)
+        if case .accepted(let firing) = effects.answer,
+            trigger.definition.source.isFiredByRequests
+        {
+            effects.tell(.triggerFired, of: trigger, firing: firing.number, at: now)
         }
     }
 
@@ -109,10 +111,12 @@ extension TriggerTable.Effects {
     mutating func tell(
         _ kind: ClusterEvent.Kind,
         of trigger: TriggerTable.Trigger,
+        firing: UInt64? = nil,
         at now: Moment
     ) {
         var event = ClusterEvent(kind, at: now.wall)
         event.trigger = trigger.definition.name
+        event.firing = firing
         if kind == .triggerSuspended, let suspension = trigger.state.suspension {
             event.by = suspension.by
             event.reason = suspension.reason

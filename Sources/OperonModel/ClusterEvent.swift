@@ -67,6 +67,8 @@ package struct ClusterEvent: Hashable, Sendable {
     package var reason = ""
     package var key = ""
     package var trigger = ""
+    /// The number of the firing of that trigger that the event is about; `nil`: it is about none.
+    package var firing: UInt64?
 
     /// An `AttemptEnding` without its associated values.
     package enum Ending: UInt8, Hashable, Sendable, CaseIterable {

@@ -15,6 +15,7 @@ extension EventJSON {
         let by = reader.text("by")
         let count: UInt32? = reader.number("count")
         let ending = reader.text("ending")
+        let firing: UInt64? = reader.number("firing")
         let graph: UInt32? = reader.number("graph")
         let graphName = reader.text("graphName")
         let isUpToDate = reader.flag("isUpToDate")
@@ -40,7 +41,7 @@ extension EventJSON {
         (view.graph, view.graphName, view.isUpToDate) = (graph, graphName, isUpToDate)
         (view.key, view.operation, view.outcome) = (key, operation, outcome)
         (view.queue, view.reason) = (queue, reason)
-        (view.trigger, view.worker) = (trigger, worker)
+        (view.trigger, view.firing, view.worker) = (trigger, firing, worker)
         return view
     }
 }

@@ -10,6 +10,7 @@ package enum EventJSON {
         object.number("count", event.count)
         object.text("ending", event.ending)
         if let error = event.error { object.nested("error") { write(error, to: &$0) } }
+        object.number("firing", event.firing)
         object.number("graph", event.graph)
         object.text("graphName", event.graphName)
         object.flag("isUpToDate", event.isUpToDate)

@@ -489,6 +489,8 @@ package struct EventView: Hashable, Sendable, Codable {
     package var queue: String?
     package var key: String?
     package var trigger: String?
+    /// The number of the firing of that trigger, from 1; `nil`: the event is about none.
+    package var firing: UInt64?
     /// The name of the client that asked for what the event reports; `nil`: nobody did, or the
     /// client has no name.
     package var by: String?

@@ -36,7 +36,10 @@ extension ViewText {
             parts.append("queue " + quoted(queue))
         }
         if let key = event.key { parts.append("key " + quoted(key)) }
-        if let trigger = event.trigger { parts.append("trigger " + quoted(trigger)) }
+        if let trigger = event.trigger {
+            let firing = event.firing.map { "firing \($0) of " } ?? ""
+            parts.append(firing + "trigger " + quoted(trigger))
+        }
         if let worker = event.worker {
             parts.append((event.operation == nil ? "" : "on ") + shown(worker))
         }

@@ -27,5 +27,6 @@ struct ClusterEventBytes {
         writer.add(16 << 3, event.isUpToDate)
         writer.add(17 << 3, event.count ?? 0)
         writer.add(18 << 3 | 2, event.trigger)
+        writer.add(19 << 3, event.firing ?? 0)
     }
 }

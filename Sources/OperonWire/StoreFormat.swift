@@ -419,6 +419,7 @@ extension ProtoClusterEvent {
         upToDate = event.isUpToDate
         count = event.count ?? 0
         trigger = event.trigger
+        firing = event.firing ?? 0
     }
 }
 
@@ -453,5 +454,6 @@ extension ClusterEvent {
         isUpToDate = proto.upToDate
         count = proto.count > 0 ? proto.count : nil
         trigger = proto.trigger
+        firing = proto.firing > 0 ? proto.firing : nil
     }
 }

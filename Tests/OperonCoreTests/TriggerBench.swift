@@ -53,6 +53,7 @@ struct TriggerBench {
         answer = effects.answer
         told += effects.events.map { event in
             var line = "\(event.kind.name) \(event.trigger)"
+            if let firing = event.firing { line += "/\(firing)" }
             if !event.by.isEmpty { line += " by \(event.by)" }
             return event.reason.isEmpty ? line : "\(line): \(event.reason)"
         }

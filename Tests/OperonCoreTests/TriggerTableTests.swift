@@ -80,7 +80,7 @@ struct TriggerTableTests {
         #expect(
             bench.told == [
                 "triggerAdded tick", "triggerSuspended tick by ann: lunch", "triggerResumed tick",
-                "triggerAdded fire", "triggerFired fire", "triggerReplaced fire",
+                "triggerAdded fire", "triggerFired fire/1", "triggerReplaced fire",
                 "triggerRemoved fire",
             ]
         )

@@ -39,6 +39,7 @@ struct EventJSONTests {
         event.queue = text
         event.key = text
         event.trigger = text
+        event.firing = .max
         event.by = text
         event.reason = text
         return event

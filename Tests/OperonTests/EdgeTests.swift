@@ -1,3 +1,4 @@
+import Foundation
 import Operon
 import OperonModel
 import OperonRuntime
@@ -12,6 +13,31 @@ import Testing
         let cluster = Cluster.inProcess(slots: 2)
         try await body(cluster)
         await cluster.close(within: .zero)
+    }
+
+    @Test func `an event of a trigger names it, and the firing`() async throws {
+        try await withCluster { cluster in
+            let folder = FileManager.default.temporaryDirectory
+                .appending(path: UUID().uuidString)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            for (name, text) in [
+                ("graph.yaml", "operations: { a: { operation: nothing } }"),
+                ("trigger.yaml", "{ name: fire, on: { event: {} }, graph: graph.yaml }"),
+            ] {
+                try Data(text.utf8).write(to: folder.appending(path: name))
+            }
+            try await cluster.triggers.add(contentsOf: folder.appending(path: "trigger.yaml").path)
+            try await cluster.triggers.fire("fire")
+            try await cluster.triggers.fire("fire")
+            var fired: [OperationEvent] = []
+            for try await event in cluster.events(after: 0) {
+                if event.kind == .other("triggerFired") { fired.append(event) }
+                if fired.count == 2 { break }
+            }
+            #expect(fired.map(\.triggerName) == ["fire", "fire"])
+            #expect(fired.map(\.firing) == [1, 2])
+        }
     }
 
     @Test func eventsAfterTheLastOneHaveEnded() async throws {

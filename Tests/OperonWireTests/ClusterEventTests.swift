@@ -25,6 +25,7 @@ import Testing
         all.reason = "because\n"
         all.key = "database µ"
         all.trigger = "night ä"
+        all.firing = .max
         samples.append(all)
         var zeros = ClusterEvent(.granted, at: WallTime(nanosecondsSince1970: 0))
         zeros.graph = GraphID(rawValue: 0)

@@ -526,6 +526,7 @@ extension CoordinatorService {
         view.queue = event.queue.isEmpty ? queue(of: event) : event.queue
         view.key = event.key.isEmpty ? nil : event.key
         view.trigger = event.trigger.isEmpty ? nil : event.trigger
+        view.firing = event.firing
         view.by = event.by.isEmpty ? nil : event.by
         view.reason = event.reason.isEmpty ? nil : event.reason
         return view

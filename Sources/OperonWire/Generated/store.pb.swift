@@ -574,6 +574,12 @@ nonisolated struct ProtoClusterEvent: @unchecked Sendable {
     set {_uniqueStorage()._trigger = newValue}
   }
 
+  /// The number of its firing, from 1; 0: the event is about none.
+  var firing: UInt64 {
+    get {_storage._firing}
+    set {_uniqueStorage()._firing = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -1288,7 +1294,7 @@ nonisolated extension ProtoStoredRetry: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".ClusterEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0\u{1}count\0\u{1}trigger\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0\u{3}up_to_date\0\u{1}count\0\u{1}trigger\0\u{1}firing\0")
 
   fileprivate class _StorageClass {
     var _atNanoseconds: UInt64 = 0
@@ -1309,6 +1315,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
     var _upToDate: Bool = false
     var _count: UInt32 = 0
     var _trigger: String = String()
+    var _firing: UInt64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1337,6 +1344,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       _upToDate = source._upToDate
       _count = source._count
       _trigger = source._trigger
+      _firing = source._firing
     }
   }
 
@@ -1373,6 +1381,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         case 16: try { try decoder.decodeSingularBoolField(value: &_storage._upToDate) }()
         case 17: try { try decoder.decodeSingularUInt32Field(value: &_storage._count) }()
         case 18: try { try decoder.decodeSingularStringField(value: &_storage._trigger) }()
+        case 19: try { try decoder.decodeSingularUInt64Field(value: &_storage._firing) }()
         default: break
         }
       }
@@ -1439,6 +1448,9 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
       if !_storage._trigger.isEmpty {
         try visitor.visitSingularStringField(value: _storage._trigger, fieldNumber: 18)
       }
+      if _storage._firing != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._firing, fieldNumber: 19)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1466,6 +1478,7 @@ nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._upToDate != rhs_storage._upToDate {return false}
         if _storage._count != rhs_storage._count {return false}
         if _storage._trigger != rhs_storage._trigger {return false}
+        if _storage._firing != rhs_storage._firing {return false}
         return true
       }
       if !storagesAreEqual {return false}
