@@ -12,8 +12,9 @@ import Darwin
 #endif
 
 /// Tries everything that a coordinator or a worker needs from a broker, one step after the other,
-/// and reports the result of each. It leaves nothing behind except the exchanges that every
-/// coordinator declares, and no worker notices it.
+/// and reports the result of each. It also tries a few things that the role does not need. It
+/// leaves nothing behind except the exchanges that every coordinator declares, and no worker
+/// notices it.
 package struct BrokerProbe: Sendable {
     /// The role whose needs are probed.
     package enum Role: String, Hashable, Sendable, CaseIterable {
@@ -196,8 +197,8 @@ package struct BrokerProbe: Sendable {
         ]
     }
 
-    /// Steps that are refused to a user with the least privileges. The queue belongs to this
-    /// connection, and the messages come back.
+    /// Steps that are refused to a user with the least privileges. The queue is exclusive, and no
+    /// queue receives the messages.
     private func stepsBeyond(_ role: Role) -> [Step] {
         let queue = "operon-doctor-beyond.\(Incarnation(rawValue: id))"
         var steps: [Step] = []
@@ -212,16 +213,23 @@ package struct BrokerProbe: Sendable {
         switch role {
         case .coordinator: break
         case .worker:
-            steps.append(publish(to: "", "publish to any queue"))
-            steps.append(publish(to: names.dispatch))
+            // The probe's own queue receives what has the key `nobody`.
+            let key = nobody + ".beyond"
+            steps.append(publish(to: "", key: key, "publish to any queue"))
+            steps.append(publish(to: names.dispatch, key: key))
         }
         return steps
     }
 
-    private func publish(to exchange: String, _ what: String? = nil) -> Step {
-        Step(
+    private func publish(
+        to exchange: String,
+        key: String? = nil,
+        _ what: String? = nil
+    ) -> Step {
+        let key = key ?? nobody
+        return Step(
             what: what ?? "publish to \(exchange)",
-            methods: [.publish(exchange: exchange, routingKey: nobody, isMandatory: true)],
+            methods: [.publish(exchange: exchange, routingKey: key, isMandatory: true)],
             isPublish: true
         )
     }

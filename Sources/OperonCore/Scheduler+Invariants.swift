@@ -147,7 +147,7 @@ extension Scheduler {
     }
 
     /// Exactly the open graphs with nothing to do wait to be closed, and every suspension or delay
-    /// with an end has a timer, and every rate that somebody waits for.
+    /// with an end has a timer, and every rate that is armed.
     private func violatedInvariantOfTimers() -> String? {
         for id in graphs.all {
             let graph = graphs[id]
@@ -284,8 +284,8 @@ extension Scheduler {
     }
 
     /// Every operation that waits for a key waits for one that is held, or an operation with one of
-    /// its keys is in its lane and will pass that key on, or one of its keys has a token again, of
-    /// which a timer will tell.
+    /// its keys is in its lane and will pass that key on, or the key at which it waits has a token
+    /// again, of which a timer will tell.
     private func violatedInvariantOfParked() -> String? {
         for id in graphs.all {
             for index in graphs[id].operations.indices
@@ -299,7 +299,12 @@ extension Scheduler {
                     isEnqueued(entry.operation)
                         && keyNumbers(of: entry.operation).contains { wanted.contains($0) }
                 }
-                let isDue = wanted.contains { keys[$0].bucket?.isArmed == true }
+                let isDue = wanted.contains { key in
+                    keys[key].bucket?.isArmed == true
+                        && keys[key].parked.contains { parked in
+                            parked.heap.unordered.contains { $0.operation == operation }
+                        }
+                }
                 guard isStoodFor || isDue else {
                     return "\(operation) waits for keys that are free"
                 }

@@ -65,7 +65,7 @@ package final class BrokerFixture: Sendable {
         }
     }
 
-    /// The broker's files that have these bytes.
+    /// The broker's files that contain this text.
     package func files(with text: String) -> [String] {
         let all = FileManager.default.enumerator(atPath: directory.path)
         return (all?.allObjects as? [String] ?? []).filter { name in

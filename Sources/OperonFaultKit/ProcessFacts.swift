@@ -8,15 +8,6 @@ package enum ProcessFacts {
         try memory(process, column: 1)
     }
 
-    /// The most bytes of its memory that were in use at any one time.
-    package static func mostResidentBytes(_ process: Int32) throws -> Int {
-        let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-        let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        guard let kilobytes = line?.split(separator: " ").dropLast().last.flatMap({ Int($0) })
-        else { throw CommandFailure("the status of \(process) has no VmHWM") }
-        return kilobytes << 10
-    }
-
     /// Bytes of its address space.
     package static func virtualBytes(_ process: Int32) throws -> Int {
         try memory(process, column: 0)

@@ -43,8 +43,7 @@ extension Simulator {
             coordinatorWake = wake
             at(max(wake, now), .coordinatorWake)
         }
-        // Moved, but for what whoever asked looks at. A copy counts references to all that it
-        // holds.
+        // Moved: a copy counts references to all that it holds. Callers still read some of them.
         var taken = Scheduler.Effects()
         swap(&taken, &effects)
         effects.records = taken.records

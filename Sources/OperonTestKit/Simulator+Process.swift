@@ -87,6 +87,7 @@ extension Simulator {
         guard coordinatorFrozenUntil == nil, store?.isAlive != false else { return }
         ledger.met(.coordinatorFrozen)
         coordinatorFrozenUntil = end
+        coordinatorFrozenSince = now
         coordinatorThawedAt = end
     }
 

@@ -90,11 +90,13 @@ extension Simulator {
         startCommit()
     }
 
-    /// What is recorded was decided before, and long before if the coordinator stood still.
+    /// Records may be older than a setting of the wall clock if the coordinator stood still
+    /// meanwhile.
     private mutating func noteClocks() {
+        let wasSetMeanwhile = clockSetAt >= coordinatorFrozenSince
         ledger.clocks = SimulatorLedger.Clocks(
             now: moment,
-            setAt: max(clockSetAt, coordinatorThawedAt)
+            setAt: wasSetMeanwhile ? max(clockSetAt, coordinatorThawedAt) : clockSetAt
         )
     }
 

@@ -46,6 +46,8 @@ package struct Simulator {
     var coordinatorAliveSince = Timestamp.zero
     /// It stands still until then.
     var coordinatorFrozenUntil: Timestamp?
+    /// When it stood still last.
+    var coordinatorFrozenSince = Timestamp.distantFuture
     /// When it went on, or will, after it stood still.
     var coordinatorThawedAt = Timestamp.zero
     /// It was asked to end, and starts nothing.

@@ -8,14 +8,14 @@ extension SimulatorLedger {
     struct Rated {
         var rate: StartRate?
         var fullAt: WallTime?
-        /// When the wall clock was last set before that, if that was long ago.
+        /// `Clocks.setAt` before that, if that was long ago.
         var clockSetAt: Timestamp?
     }
 
     /// The simulated clocks, when something is recorded.
     struct Clocks {
         var now = Moment(monotonic: .zero, wall: WallTime(nanosecondsSince1970: 0))
-        /// When the wall clock was set last, or the coordinator stood still.
+        /// When the wall clock was set last; if the coordinator stood still then, when it went on.
         var setAt = Timestamp.zero
 
         /// What is recorded was decided with this setting of the wall clock. A commit takes less.

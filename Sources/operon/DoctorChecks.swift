@@ -195,7 +195,8 @@ struct DoctorChecks {
                     "permissions",
                     "“\(address.user)” may do what no \(role.rawValue) needs: "
                         + found.beyond.joined(separator: ", "),
-                    advice: advice
+                    advice: "If only \(role.rawValue)s use this login, and no trigger reads a "
+                        + "queue with it: \(advice)"
                 )
             )
         }

@@ -285,6 +285,7 @@ class SecretTests(PageCase):
         (secrets / "db").write_text(SECRET + "\n", encoding="utf-8")
         (secrets / "db").chmod(0o600)
         self.cluster.start_worker("worker-with-secrets", "--slots", "1", "--secrets", str(secrets))
+        self.addCleanup(lambda: self.cluster.end(self.cluster.workers["worker-with-secrets"]))
         use = {"environment": {"P": {"secret": "db"}}}
         graph = self.api.submit("secret", {
             "good": {"run": "echo \"<$P>\"; echo \"{\\\"it is\\\": 7}\" > $OPERON_OUTPUT", **use},
@@ -300,4 +301,3 @@ class SecretTests(PageCase):
         self.page.go("#/workers")
         self.page.wait_row("#workers", "Worker", "worker-with-secrets")
         self.assertNotIn(SECRET, self.page.driver.page_source)
-        self.cluster.end(self.cluster.workers["worker-with-secrets"])

@@ -123,9 +123,9 @@ extension CoordinatorService {
     /// were cancelled, and those that were skipped because of them, run again. Cancelled operations
     /// that still run are awaited first.
     ///
-    /// - Parameter restored: Is given what is known of the operations; nothing, if nothing has run.
-    ///   If the graph is resumed, that is what all earlier notices have led to, and later ones
-    ///   follow it: it is called on the service's executor.
+    /// - Parameter restored: Called once, on the service's executor, with the state of each
+    ///   operation; empty if nothing has run. If the graph is resumed, all notices of what was
+    ///   cancelled before have been given.
     package func takeUp(
         _ plan: RunPlan,
         traceParent: String,
@@ -134,6 +134,8 @@ extension CoordinatorService {
         guard plan.isNew else {
             if scheduler.isCancelled(plan.graph) { await waitUntilFinished(plan.graph) }
             if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
+            // Notices of what is decided follow once it is stored.
+            try await durable()
             var again = RetryRequest()
             again.cancelled = true
             _ = try await retry(plan.graph, again, by: "")

@@ -113,11 +113,16 @@ package struct RunRecord: Sendable {
         finishedAt = now
     }
 
-    /// Takes over outcomes from before this run resumed the graph.
-    package mutating func restore(_ operations: [OperationProgress]) {
-        for (index, operation) in operations.enumerated() where operation.outcome != nil {
+    /// Takes over outcomes from before this run.
+    ///
+    /// - Parameter isResumed: Whether it is a stored run that goes on. An operation without an
+    ///   outcome runs again then, whatever became of it before.
+    package mutating func restore(_ operations: [OperationProgress], isResumed: Bool) {
+        for (index, operation) in operations.enumerated()
+        where isResumed || operation.outcome != nil {
             self.operations[index].outcome = operation.outcome
             self.operations[index].isUpToDate = operation.isUpToDate
+            if operation.outcome == nil { self.operations[index].finishedAt = nil }
         }
     }
 
@@ -161,8 +166,8 @@ package final class RunRecorder: Sendable {
         }
     }
 
-    package func restore(_ operations: [OperationProgress]) {
-        record.withLock { $0.restore(operations) }
+    package func restore(_ operations: [OperationProgress], isResumed: Bool) {
+        record.withLock { $0.restore(operations, isResumed: isResumed) }
     }
 
     package var current: RunRecord { record.withLock { $0 } }

@@ -11,8 +11,9 @@ struct Doctor: AsyncParsableCommand {
         usage: "operon doctor [<options>]",
         discussion: """
             Tries everything that a coordinator, or with --role worker a worker, needs of the \
-            broker. It is safe on a running cluster: it sends nothing to workers, and leaves \
-            behind only the exchanges that any coordinator declares.
+            broker, and a few things that it does not need. It is safe on a running cluster: it \
+            sends nothing to workers, and leaves behind only the exchanges that any coordinator \
+            declares.
 
             Exit codes: 0 no problem, perhaps warnings; 2 the command line was wrong; 5 the broker \
             cannot be reached or refuses something.

@@ -85,10 +85,12 @@ final class RunScreen: Sendable {
         }
     }
 
-    /// Whether it says nothing of operations.
-    private static func isOfWorker(_ notice: Scheduler.Notice) -> Bool {
+    /// Whether it tells that operations were cancelled or skipped.
+    private static func tellsCancel(_ notice: Scheduler.Notice) -> Bool {
         switch notice {
-        case .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded: true
+        case .finished(_, .cancelled), .finished(_, .skipped), .rangeFinished(_, .cancelled),
+            .rangeFinished(_, .skipped):
+            true
         default: false
         }
     }
@@ -119,7 +121,8 @@ final class RunScreen: Sendable {
 
     /// The state of the graph that this run begins with; empty: the run starts anew.
     ///
-    /// - Parameter isResumed: Whether it is the state that all earlier notices have led to.
+    /// - Parameter isResumed: Whether it is a stored run that goes on. What was cancelled and
+    ///   skipped before runs again, so it is not shown.
     func restored(_ operations: [OperationProgress], isResumed: Bool) {
         continuation.yield(.restored(operations, isResumed: isResumed))
     }
@@ -171,7 +174,8 @@ final class RunScreen: Sendable {
                     isTakenUp = true
                     for item in early {
                         let notices =
-                            isResumed ? item.notices.filter(Self.isOfWorker) : item.notices
+                            isResumed
+                            ? item.notices.filter { !Self.tellsCancel($0) } : item.notices
                         await show(notices, group: group, state: &state, at: item.at)
                     }
                     early = []

@@ -477,7 +477,7 @@ struct RunSession {
                 plan,
                 traceParent: Environment.traceParent(in: environment) ?? ""
             ) { [recorder, screen] operations in
-                if !operations.isEmpty { recorder.restore(operations) }
+                recorder.restore(operations, isResumed: isResumed)
                 screen.restored(operations, isResumed: isResumed)
             }
             await questions?.askAgain(coordinator)
