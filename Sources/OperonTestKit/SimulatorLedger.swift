@@ -40,9 +40,11 @@ package struct SimulatorLedger {
     private var keyed: [AttemptID: (order: Int, limit: Int)] = [:]
     /// Submissions and additions whose records are not kept yet.
     var expected: [GrownLedger.Piece] = []
-    /// Who went on without a place in the step that is recorded. These are the effects of several
-    /// events, so a place may have been taken before. Only counted.
+    /// Who went on without a place in the step that is recorded, or gave it back after it went on.
+    /// These are the effects of several events, so a place may have been taken before. Only counted.
     private var resumedBeyondLimit: Set<OperationID> = []
+    /// Who gave its place back after it went on, in the step that is recorded.
+    private var yieldedSince: [OperationID] = []
     /// Pauses that were over when they were recorded. Only looked up.
     var emptyPauses: Set<EmptyPause> = []
     /// What running operations were told that they have added.
@@ -244,6 +246,7 @@ package struct SimulatorLedger {
                 }
             }
         }
+        for operation in yieldedSince { gavePlaceBack(operation) }
         follow(effects)
         for notice in effects.notices { record(notice) }
     }
@@ -265,11 +268,19 @@ package struct SimulatorLedger {
     /// What goes on for want of a wait may wait anew.
     private mutating func followPlaces(_ notices: [Scheduler.Notice]) {
         resumedBeyondLimit = []
+        yieldedSince = []
+        var resumed: Set<OperationID> = []
         for notice in notices {
             switch notice {
-            case .yielded(let operation, _): gavePlaceBack(operation)
+            case .resumed(let operation, _, _): resumed.insert(operation)
+            case .yielded(let operation, _):
+                gavePlaceBack(operation)
+                guard resumed.contains(operation) else { continue }
+                yieldedSince.append(operation)
+                resumedBeyondLimit.insert(operation)
             case .waitEnded(let operation, _, hasRoom: false):
                 waitEnded(operation, hasRoom: false)
+                yieldedSince.removeAll { $0 == operation }
                 resumedBeyondLimit.insert(operation)
             default: continue
             }

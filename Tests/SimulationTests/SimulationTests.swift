@@ -85,6 +85,12 @@ struct SimulationTests {
         #expect(simulator.run() == nil)
     }
 
+    @Test func `who goes on and waits again in one commit has given its place back`() {
+        // The ledger took the wait for an earlier one, and counted the place for ever.
+        var simulator = Simulator(seed: 2_160_565)
+        #expect(simulator.run() == nil)
+    }
+
     @Test func `what a dropped graph depended on closes no cycle`() {
         // The ledger still knew that an operation had depended on another one, after the graph of
         // both was dropped.
