@@ -41,7 +41,8 @@ package struct SimulatorLedger {
     /// Submissions and additions whose records are not kept yet.
     var expected: [GrownLedger.Piece] = []
     /// Who went on without a place in the step that is recorded, or gave it back after it went on.
-    /// These are the effects of several events, so a place may have been taken before. Only counted.
+    /// These are the effects of several events, so a place may have been taken before. Only
+    /// counted.
     private var resumedBeyondLimit: Set<OperationID> = []
     /// Who gave its place back after it went on, in the step that is recorded.
     private var yieldedSince: [OperationID] = []
