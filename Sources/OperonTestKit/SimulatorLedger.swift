@@ -19,8 +19,8 @@ package struct SimulatorLedger {
     package private(set) var coverage = SimulatorCoverage()
     /// What the coordinator has committed.
     var kept = Kept()
-    /// Every attempt that was ever granted, and those whose grant a power cut took back: whoever
-    /// got one may run it until he is told.
+    /// Every attempt that was ever granted, and those whose grant, or whose return to its owner, a
+    /// power cut took back: whoever got one may run it until he is told.
     private var numbers: Set<AttemptID> = []
     private var forgotten: Set<AttemptID> = []
     /// Operations that had ended when a power cut took that back. Who was told before is right to
@@ -353,6 +353,8 @@ package struct SimulatorLedger {
     /// A power cut took back what was not on the disk.
     mutating func rollBack(to durable: Kept) {
         forgotten.formUnion(Set(kept.granted.keys).subtracting(durable.granted.keys))
+        // Those that were resumed since.
+        forgotten.formUnion(Set(kept.open.values).subtracting(durable.open.values))
         forgottenEnds.formUnion(kept.ended.subtracting(durable.ended))
         kept = durable
         kept.forgetWaits()

@@ -91,6 +91,13 @@ struct SimulationTests {
         #expect(simulator.run() == nil)
     }
 
+    @Test func `an attempt that its owner got back may go on after a power cut took that back`() {
+        // The ledger forgave grants that a power cut took back, and not the return of an attempt
+        // that had been given up.
+        var simulator = Simulator(seed: 2_543_416)
+        #expect(simulator.run() == nil)
+    }
+
     @Test func `what a dropped graph depended on closes no cycle`() {
         // The ledger still knew that an operation had depended on another one, after the graph of
         // both was dropped.
