@@ -115,7 +115,8 @@ import Testing
             let ruler = try await Ruler(workspace, "graphs.db")
             try await ruler.submit(file)
             try await workspace.waitForLines(8, of: "ran")
-            // Longer than a lease of six seconds.
+            // Twice a lease of six seconds. The process runs for one hundredth of the time, and
+            // never stands still for as long as a beat of two seconds.
             let end = ContinuousClock.now + .seconds(12)
             while ContinuousClock.now < end {
                 ruler.program.signal(SIGSTOP)

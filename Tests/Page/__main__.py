@@ -11,7 +11,7 @@ import unittest
 from .browser import Browser
 from .case import World
 from .cluster import Cluster
-from .soak import KEEP, LEAST_MINUTES, PACE, soak
+from .soak import LEAST_MINUTES, PACE, keep, soak
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
@@ -68,7 +68,7 @@ def main():
     scratch = os.environ["OPERON_PAGE_SCRATCH"]
     World.cluster = Cluster(scratch, os.environ["OPERON_BIN"], os.environ["OPERON_PAGE_BROKER"],
                             os.environ["OPERON_PAGE_WORKERS_BROKER"],
-                            keep=KEEP if arguments.soak else None)
+                            keep=str(keep(arguments.pace)) if arguments.soak else None)
     try:
         World.cluster.start_coordinator()
         World.cluster.start_worker("worker-a", "--slots", "4", "--label", "region=eu",

@@ -6,6 +6,7 @@ Once a minute, when that graph has finished, all windows are measured: each show
 minute before.
 """
 
+import math
 import statistics
 import sys
 import threading
@@ -18,10 +19,11 @@ from .memory import renderers, resident
 # The first minutes fill the caches of the browser and the list of graphs.
 WARM_UP = 1
 LEAST_MINUTES = WARM_UP + 3
-# So many finished graphs are kept: more than the list shows, so that the list is always full.
-KEEP = "60"
 # Seconds between two small graphs.
 PACE = 1
+# The finished graphs of so many seconds are kept: the graph that the windows follow stays until they
+# go to the next one, and the list, which shows fewer, is always full.
+KEPT_SECONDS = 60
 # The graph that the windows follow: each lane takes a slot for about 50 s.
 LANES, LANE_LENGTH = 4, 45
 # What is measured, and how much of it may come on top of a growth by a fifth: heap in MiB, nodes
@@ -177,6 +179,11 @@ def grown(samples):
         if last > first * GROWTH_MAX + more:
             found.append(f"the {what} grew from {first:.2f} to {last:.2f}")
     return found
+
+
+def keep(pace):
+    """How many finished graphs the coordinator keeps."""
+    return max(KEPT_SECONDS, math.ceil(KEPT_SECONDS / pace))
 
 
 def soak(minutes, pace):

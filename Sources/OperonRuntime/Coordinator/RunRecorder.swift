@@ -115,10 +115,13 @@ package struct RunRecord: Sendable {
 
     /// Takes over outcomes from before this run.
     ///
-    /// - Parameter isResumed: Whether it is a stored run that goes on. An operation without an
-    ///   outcome runs again then, whatever became of it before.
+    /// - Parameters:
+    ///   - operations: Those beyond the operations of the record are ignored: they have just been
+    ///     added, and a notice is still to come.
+    ///   - isResumed: Whether it is a stored run that goes on. An operation without an outcome runs
+    ///     again then, whatever became of it before.
     package mutating func restore(_ operations: [OperationProgress], isResumed: Bool) {
-        for (index, operation) in operations.enumerated()
+        for (index, operation) in operations.prefix(self.operations.count).enumerated()
         where isResumed || operation.outcome != nil {
             self.operations[index].outcome = operation.outcome
             self.operations[index].isUpToDate = operation.isUpToDate

@@ -158,12 +158,13 @@ struct ScreenState {
         )
     }
 
-    /// Takes over the states that the previous run reached.
+    /// Takes over the states that the previous run reached. Operations that have just been added
+    /// are ignored: a notice is still to come.
     mutating func restore(
         _ operations: [OperationProgress],
         at now: Timestamp
     ) -> [ProgressDisplay.Move] {
-        operations.enumerated().compactMap { index, operation in
+        operations.prefix(phases.count).enumerated().compactMap { index, operation in
             // Later notices are newer than the restored state.
             guard phases[index] == .pending else { return nil }
             let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(index))
