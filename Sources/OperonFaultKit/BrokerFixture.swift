@@ -101,6 +101,18 @@ package final class BrokerFixture: Sendable {
         return text.split(separator: "|").map(String.init).filter { $0.hasPrefix(prefix) }.sorted()
     }
 
+    /// How many messages all queues hold, those included that were delivered and not acknowledged.
+    package func messageCount() async throws -> Int {
+        let text = try await evaluate(
+            "lists:sum([N || Q <- rabbit_amqqueue:list(), "
+                + "{messages, N} <- rabbit_amqqueue:info(Q, [messages])])."
+        )
+        guard let count = Int(text) else {
+            throw BrokerFixtureError("the broker counts “\(text)”")
+        }
+        return count
+    }
+
     /// Stops and resumes the broker's process: a frozen host.
     package func freeze() async throws { try await signal(SIGSTOP) }
 

@@ -116,6 +116,37 @@ struct BrokerFaultTests {
         try await coordinator.close()
     }
 
+    @Test func `what a slow coordinator does not read stays in the broker, and arrives in order`()
+        async throws
+    {
+        let broker = try ownBroker()
+        var limits = Limits()
+        limits.outgoingBytes = 1 << 20
+        let sides = try TransportSides(.broker, url: broker.url, limits: limits)
+        let (coordinator, workers) = try await sides.connected()
+        let (count, bytes) = (2_048, 64 << 10)
+        // The coordinator's inbox, the buffers of two sockets, and the 200 messages that RabbitMQ
+        // hands to a connection before it has written them.
+        let outsideMax = 700
+
+        for index in 0..<count {
+            await workers[0].transport.send(numbered(index, bytes: bytes), lane: .events)
+        }
+        // Nothing moves any more once several looks see the same.
+        var (kept, looks) = (-1, 0)
+        while looks < 5 {
+            let now = try await broker.messageCount()
+            looks = now == kept ? looks + 1 : 0
+            kept = now
+        }
+        #expect(kept >= count - outsideMax)
+
+        for index in 0..<count { #expect(number(try await coordinator.message()) == index) }
+        #expect(try await broker.messageCount() == 0)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
     @Test func `a worker whose queue is taken away comes back with another`() async throws {
         let broker = try ownBroker()
         let sides = try TransportSides(.broker, url: broker.url)

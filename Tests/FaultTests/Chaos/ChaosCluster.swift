@@ -162,15 +162,3 @@ final class ChaosCluster {
         return false
     }
 }
-
-extension BrokerFixture {
-    /// Messages of all queues, whether or not they have been delivered.
-    fileprivate func messageCount() async throws -> Int {
-        let text = try await evaluate(
-            "lists:sum([N || Q <- rabbit_amqqueue:list(), "
-                + "{messages, N} <- rabbit_amqqueue:info(Q, [messages])])."
-        )
-        guard let count = Int(text) else { throw CommandFailure("the broker counts “\(text)”") }
-        return count
-    }
-}
