@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults test-hostile simulate chaos load test-thread test-address fuzz soak check-api check-machine check-compose check-docs check-page check-observability check benchmark benchmark-peers kill-peers format lint up package release down
+.PHONY: help quickstart build test test-faults test-hostile simulate chaos load test-thread test-address fuzz soak check-api check-machine check-compose check-docs check-page check-observability check-upgrade check benchmark benchmark-peers kill-peers format lint up package release down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 17
@@ -56,6 +56,9 @@ check-compose: ## docker-compose.yml, with Docker's engine in namespaces of its 
 
 check-observability: ## traces, with a collector, and alerts, with Prometheus
 	@scripts/check-observability
+
+check-upgrade: ## a cluster whose programs are replaced, one after the other, while it works
+	@scripts/check-upgrade
 
 check-docs: ## the documentation of the library, without a warning
 	@scripts/check-docs
