@@ -27,8 +27,8 @@ let testSettings: [SwiftSetting] = [
 let build: [CSetting] =
     Context.environment["OPERON_BUILD"].map { [.define("OPERON_BUILD", to: "\"\($0)\"")] } ?? []
 
-/// What needs another process, or a database. Without this trait, the product `Operon` needs three
-/// packages, and no broker, server, database or TLS. SwiftPM fetches a package if any target may use
+/// What needs another process, a database, or files of graphs. Without this trait, the product
+/// `Operon` needs three packages, and no broker, server, database, TLS or YAML. SwiftPM fetches a package if any target may use
 /// it, so every use of the other packages depends on the trait.
 extension Target.Dependency {
     static func cluster(_ target: String) -> Self {
@@ -54,7 +54,10 @@ let package = Package(
         .default(enabledTraits: ["Cluster"]),
         .trait(
             name: "Cluster",
-            description: "Coordinators, workers and databases; without it, one process alone."
+            description: """
+                Coordinators, workers, databases, graph files and triggers; without it, operations \
+                of one process alone.
+                """
         ),
     ],
     dependencies: [
@@ -250,9 +253,9 @@ let package = Package(
         .target(
             name: "Operon",
             dependencies: [
-                "OperonCore", "OperonGraphFile", "OperonModel", "OperonPorts", "OperonRuntime",
-                "OperonTrust",
-                .cluster("OperonAMQP"), .cluster("OperonHTTP"), .cluster("OperonSQLite"),
+                "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime", "OperonTrust",
+                .cluster("OperonAMQP"), .cluster("OperonGraphFile"), .cluster("OperonHTTP"),
+                .cluster("OperonSQLite"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .cluster("ServiceLifecycle", "swift-service-lifecycle"),

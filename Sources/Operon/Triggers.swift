@@ -1,3 +1,4 @@
+#if Cluster
 internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
@@ -183,3 +184,4 @@ extension Cluster {
     /// The triggers of this cluster. In a cluster in this process they fire while the program runs.
     public var triggers: Triggers { Triggers(self) }
 }
+#endif

@@ -9,7 +9,7 @@ extension GraphFile {
     /// - Throws: the first thing that a graph file cannot represent; see `WritingCheck`.
     package static func encodeJSON(_ graph: GraphDescription) throws(GraphFileError) -> [UInt8] {
         do throws(Refusal) {
-            try WritingCheck(Limits()).check(graph)
+            try GraphFileCodec().check(graph)
         } catch {
             let problem = GraphFileError.Problem(.unsupported, at: .none, "", "\(error)")
             let file = graph.name.isEmpty ? "graph" : graph.name

@@ -23,7 +23,7 @@ package struct GraphFileCodec: GraphCodec {
     package func encode(
         _ graph: GraphDescription
     ) throws -> any Sequence<[UInt8]> & Sendable {
-        try WritingCheck(limits).check(graph)
+        try check(graph)
         return GraphPieces(graph: graph)
     }
 
@@ -81,7 +81,21 @@ extension GraphFileCodec {
     ///
     /// - Throws: what `encode` throws.
     package func check(_ graph: GraphDescription) throws(Refusal) {
-        try WritingCheck(limits).check(graph)
+        try WritingCheck(limits) { isJSON($0) }.check(graph)
+    }
+
+    /// Whether the input is JSON that is read back as the same value within its operation.
+    private func isJSON(_ input: Payload) -> Bool {
+        guard input.contentType == Payload.json, input.bytes.first != 0xEF else { return false }
+        var bounds = TreeBounds(limits)
+        bounds.depth -= 1
+        var parser = JSONParser(input.bytes, bounds: bounds)
+        do {
+            _ = try parser.value()
+            return parser.isAtEnd() && parser.takeFindings().isEmpty
+        } catch {
+            return false
+        }
     }
 }
 

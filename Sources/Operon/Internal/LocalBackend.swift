@@ -1,12 +1,12 @@
 internal import Logging
 internal import OperonCore
-internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
 internal import Synchronization
 
 #if Cluster
+internal import OperonGraphFile
 internal import OperonSQLite
 #endif
 
@@ -76,7 +76,14 @@ final class LocalBackend: ClusterBackend {
 
     /// Nothing is sent from here, but graphs that could not be sent are refused all the same.
     func check(_ graph: GraphDescription) throws(Refusal) {
+        #if Cluster
         try GraphFileCodec().check(graph)
+        #else
+        let check = WritingCheck(Limits()) {
+            $0.contentType == Payload.json && JSONCheck.isJSON($0.bytes)
+        }
+        try check.check(graph)
+        #endif
         for operation in graph.operations { try kinds.check(operation, operation.name) }
     }
 
@@ -147,19 +154,7 @@ final class LocalBackend: ClusterBackend {
         configuration.scheduler.limits = limits
         configuration.time = time
         configuration.observer = observer
-        configuration.triggers = TriggerSupport(
-            codec: GraphFileCodec(),
-            zones: TimeZoneDirectory(
-                path: OwnProcess.environment["TZDIR"] ?? TimeZoneDirectory.defaultPath
-            ),
-            environment: OwnProcess.environment,
-            sources: OwnSources(
-                OwnSources.Configuration(
-                    watchesMachine: true,
-                    environment: OwnProcess.environment
-                )
-            )
-        )
+        configuration.triggers = makeTriggers()
         if isMovedByHand {
             // No worker is lost while the clock jumps.
             configuration.scheduler.lease = Self.longTime
@@ -191,8 +186,29 @@ final class LocalBackend: ClusterBackend {
     private func makeStore() -> (any OperationStore & Leadership)? {
         store.map { SQLiteStore(path: $0) }
     }
+
+    private func makeTriggers() -> TriggerSupport? {
+        TriggerSupport(
+            codec: GraphFileCodec(),
+            zones: TimeZoneDirectory(
+                path: OwnProcess.environment["TZDIR"] ?? TimeZoneDirectory.defaultPath
+            ),
+            environment: OwnProcess.environment,
+            sources: OwnSources(
+                OwnSources.Configuration(
+                    watchesMachine: true,
+                    environment: OwnProcess.environment
+                )
+            )
+        )
+    }
+
+    /// What makes operations of an output, for `forEach` in a graph file.
+    private func makeElements() -> (any OutputElementReader)? { ElementExpansion() }
     #else
     private func makeStore() -> (any OperationStore & Leadership)? { nil }
+    private func makeTriggers() -> TriggerSupport? { nil }
+    private func makeElements() -> (any OutputElementReader)? { nil }
     #endif
 
     private func makeWorker() throws -> WorkerHost.Configuration {
@@ -203,7 +219,7 @@ final class LocalBackend: ClusterBackend {
         worker.kinds = RegisteredKinds(threads: try Self.threads(slots: slots)) { [kinds] name in
             kinds.registered(name)
         }
-        worker.kinds.elements = ElementExpansion()
+        worker.kinds.elements = makeElements()
         worker.kinds.time = time
         worker.resources = offer.resources
         worker.labels = .sorted(offer.labels)

@@ -1,19 +1,25 @@
-import OperonModel
-
-/// Finds what a graph file cannot represent before anything is written. A graph that passes is read
-/// back unchanged: durations to the nanosecond, lists without repetitions, JSON without white
-/// space.
-struct WritingCheck {
+/// Finds what cannot be submitted, before anything is sent or written: what cannot run as
+/// described, and what a graph file cannot represent. A graph that passes is read back from a file
+/// unchanged: durations to the nanosecond, lists without repetitions, JSON without white space.
+package struct WritingCheck {
     private let limits: Limits
+    private let isJSON: (Payload) -> Bool
 
-    init(_ limits: Limits) { self.limits = limits }
+    /// Up to so many dependencies are compared one by one, without a hash table.
+    private static let fewMax = 16
+
+    /// - Parameter isJSON: Whether an input that is not empty is one JSON value.
+    package init(_ limits: Limits, isJSON: @escaping (Payload) -> Bool) {
+        self.limits = limits
+        self.isJSON = isJSON
+    }
 
     /// - Throws: the first problem, worded for a caller that submits the graph without a file.
-    func check(_ graph: GraphDescription) throws(Refusal) {
+    package func check(_ graph: GraphDescription) throws(Refusal) {
         try graph.check(limits)
-        var names = SeenKeys<Void>()
+        var names = Set<String>(minimumCapacity: graph.operations.count)
         for operation in graph.operations {
-            guard names.insert(operation.name, ()) == nil else {
+            guard names.insert(operation.name).inserted else {
                 throw .duplicateOperation(name: operation.name)
             }
             try check(operation)
@@ -44,9 +50,16 @@ struct WritingCheck {
     }
 
     private func checkDependencies(of operation: OperationDescription) throws(Refusal) {
-        var conditions = SeenKeys<DependencyCondition>()
-        for dependency in operation.dependencies {
-            let earlier = conditions.insert(dependency.name, dependency.condition)
+        let dependencies = operation.dependencies
+        var conditions: [String: DependencyCondition] = [:]
+        for (place, dependency) in dependencies.enumerated() {
+            let earlier: DependencyCondition?
+            if dependencies.count <= Self.fewMax {
+                let same = dependencies[..<place].first { $0.name == dependency.name }
+                earlier = same?.condition
+            } else {
+                earlier = conditions.updateValue(dependency.condition, forKey: dependency.name)
+            }
             guard let earlier, earlier != dependency.condition else { continue }
             throw .invalid(
                 field: "dependencies of “\(operation.name)”",
@@ -74,20 +87,6 @@ struct WritingCheck {
         }
         guard plain == .empty || !plain.isEmpty && isJSON(plain) else {
             throw .invalid(field: field, why: "it is not JSON")
-        }
-    }
-
-    /// Whether the input is JSON that is read back as the same value within its operation.
-    private func isJSON(_ input: Payload) -> Bool {
-        guard input.contentType == Payload.json, input.bytes.first != 0xEF else { return false }
-        var bounds = TreeBounds(limits)
-        bounds.depth -= 1
-        var parser = JSONParser(input.bytes, bounds: bounds)
-        do {
-            _ = try parser.value()
-            return parser.isAtEnd() && parser.takeFindings().isEmpty
-        } catch {
-            return false
         }
     }
 }
