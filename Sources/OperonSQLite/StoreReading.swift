@@ -214,9 +214,9 @@ extension StoreTables: StoreLookup {
         guard limit > 0, after < lastEvent else { return [] }
         let first = max(after + 1, firstEvent)
         let select = try statement(
-            "SELECT * FROM journal WHERE last_event >= ? ORDER BY last_event"
+            "SELECT * FROM journal WHERE id >= ? ORDER BY id"
         )
-        try select.bind(Int64(bitPattern: first))
+        try select.bind(try firstRow(from: first))
         defer { select.reset() }
         var events: [StoredEvent] = []
         var bytes = 0

@@ -94,10 +94,8 @@ extension StoreTables {
     }
 
     private func trim(upTo journal: Int64, firstEvent: UInt64) throws {
-        // The plus sign makes SQLite use the index of the events.
-        let delete = try statement("DELETE FROM journal WHERE last_event < ? AND +id < ?")
-        try delete.bind(Int64(bitPattern: firstEvent))
-        try delete.bind(journal)
+        let delete = try statement("DELETE FROM journal WHERE id < ?")
+        try delete.bind(min(journal, try firstRow(from: firstEvent)))
         try delete.execute()
         let deleteEmpty = try statement(
             "DELETE FROM journal WHERE id >= ? AND id < ? AND first_event > last_event"
@@ -108,6 +106,32 @@ extension StoreTables {
     }
 
     // MARK: - Reading
+
+    /// The number below which no row has this event or a later one. Rows may be missing; the
+    /// numbers of their events never fall.
+    func firstRow(from event: UInt64) throws -> Int64 {
+        let select = try statement(
+            "SELECT id, last_event FROM journal WHERE id >= ? ORDER BY id LIMIT 1"
+        )
+        // Rows below `low` have earlier events alone, and those from `high` on none of them. Most
+        // searches are for an event near the end.
+        var (low, high, step) = (0 as Int64, lastJournal + 1, 1 as Int64)
+        while low < high {
+            let middle = max(low + (high - low) / 2, high - step)
+            try select.bind(middle)
+            defer { select.reset() }
+            if try select.step() {
+                let row = try select.readRowNumber()
+                if UInt64(bitPattern: try select.readInteger()) < event {
+                    low = row + 1
+                    continue
+                }
+            }
+            high = middle
+            step = min(2 * step, 1 << 40)
+        }
+        return low
+    }
 
     /// How far the tables are, and the oldest event that was not dropped.
     func loadProjection() throws -> (journal: Int64, firstEvent: UInt64) {

@@ -354,6 +354,32 @@ import Testing
         await last.close()
     }
 
+    @Test(arguments: [40, 10_000])
+    func `every event is found, whichever rows are gone`(stored: Int) async throws {
+        var limits = Limits()
+        limits.storedEvents = stored
+        let subject = try StoreUnderTest(.sqlite, limits: limits)
+        defer { subject.remove() }
+        var workload = StoreWorkload(seed: 5, reign: StoreUnderTest.reign, limits: limits)
+        workload.open()
+        // So that rows without events are removed, and with few stored events most of the others.
+        let store = subject.sqlite(pendingRowsMax: 25)
+        _ = try await store.open()
+        for _ in 0..<300 {
+            try await store.commit(workload.next(), by: workload.image.epoch)
+            let last = workload.image.lastEvent
+            for after in last.advanced(by: -min(6, Int(last)))...last + 1 {
+                let found = try await store.events(after: after, limit: 3)
+                #expect(found == workload.image.events(after: after, limit: 3))
+            }
+        }
+        for after in 0...workload.image.lastEvent {
+            let found = try await store.events(after: after, limit: 3)
+            #expect(found == workload.image.events(after: after, limit: 3))
+        }
+        await store.close()
+    }
+
     @Test func `the events of a store without a journal are moved into it`() async throws {
         let subject = try StoreUnderTest(.sqlite)
         defer { subject.remove() }
