@@ -8,9 +8,6 @@ package struct ErrorReport: Sendable {
     let name: String?
     let isJSON: Bool
 
-    /// With more characters, a line helps nobody: it is cut.
-    package static let lineMax = 2_000
-
     /// Whether the arguments ask for JSON. They may be wrong otherwise, so the parser cannot tell.
     package static func isJSON(_ arguments: [String]) -> Bool {
         let own = arguments.prefix { $0 != "--" }
@@ -34,7 +31,7 @@ package struct ErrorReport: Sendable {
         guard isJSON else {
             let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
             let begin = name.map { "\($0): " } ?? ""
-            return begin + lines.map(Self.bounded).joined(separator: "\n") + "\n"
+            return begin + lines.map { TerminalText.bounded($0) }.joined(separator: "\n") + "\n"
         }
         let failed = Document.Failed(
             exitCode: failure.code,
@@ -45,11 +42,6 @@ package struct ErrorReport: Sendable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let json = try? encoder.encode(Document(error: failed)) else { return message + "\n" }
         return String(decoding: PrintableJSON.escaped(Array(json)), as: UTF8.self) + "\n"
-    }
-
-    private static func bounded(_ line: Substring) -> String {
-        guard line.utf8.count > lineMax, line.count > lineMax else { return String(line) }
-        return "\(line.prefix(lineMax))… (\(line.count - lineMax) more characters)"
     }
 
     /// What the parser says of a wrong call, in the style of all other errors: a sentence, what the

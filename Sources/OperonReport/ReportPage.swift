@@ -141,16 +141,14 @@ package struct ReportPage: Sendable {
         into markup: inout Markup
     ) -> Int {
         let tail = TerminalText.tail(operation.log, limit: Self.logLinesMax)
-        let log = tail.lines.joined(separator: "\n")
+        let log = tail.lines.map { TerminalText.bounded($0) }.joined(separator: "\n")
         guard !log.isEmpty else { return 0 }
         guard log.utf8.count <= bytesMax else {
             markup.raw("<p class=\"soft\">Its log is left out: there are many.</p>\n")
             return 0
         }
         markup.raw("<pre>")
-        if tail.omitted > 0 {
-            markup.text("… \(PictureDrawing.plural(tail.omitted, "line")) before\n")
-        }
+        if let note = operation.linesBefore(omitted: tail.omitted) { markup.text(note + "\n") }
         markup.text(log)
         markup.raw("</pre>\n")
         return log.utf8.count

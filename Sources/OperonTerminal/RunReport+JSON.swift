@@ -82,6 +82,10 @@ extension OperationReport {
         if !log.isEmpty {
             json.key("log")
             json.string(log)
+            if isLogCut {
+                json.key("isLogCut")
+                json.raw("true")
+            }
         }
         json.raw("}")
     }

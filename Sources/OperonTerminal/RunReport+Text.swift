@@ -46,12 +46,10 @@ extension RunReport {
         for operation in failed.prefix(limits.failures) {
             lines.append(failureLine(operation, style))
             let tail = TerminalText.tail(operation.log, limit: limits.logLines)
-            if tail.omitted > 0 {
-                let count = plural(tail.omitted, "line")
-                let note = style.spelled("… \(count) before")
-                lines.append("    " + style.tinted(note, .faint))
+            if let note = operation.linesBefore(omitted: tail.omitted) {
+                lines.append("    " + style.tinted(style.spelled(note), .faint))
             }
-            lines += tail.lines.map { "    " + style.spelled($0) }
+            lines += tail.lines.map { "    " + style.spelled(TerminalText.bounded($0)) }
         }
         for operation in failed.dropFirst(limits.failures).prefix(limits.failureNames) {
             lines.append(failureLine(operation, style))

@@ -113,6 +113,8 @@ package struct OperationReport: Hashable, Sendable {
     package var cause: SkipCause?
     /// The end of its output, if it failed; otherwise empty.
     package var log: String
+    /// Whether there was more output before.
+    package var isLogCut = false
 
     package init(
         name: String,
@@ -136,6 +138,19 @@ package struct OperationReport: Hashable, Sendable {
         self.attempts = attempts
         self.cause = cause
         self.log = log
+    }
+}
+
+extension OperationReport {
+    /// What a reader of the last lines of `log` is told; `nil`: there are no lines before them.
+    ///
+    /// - Parameter omitted: How many lines of `log` are before them.
+    package func linesBefore(omitted: Int) -> String? {
+        guard omitted > 0 || isLogCut else { return nil }
+        // Only the end of a long log is kept, so nobody has counted all lines.
+        guard omitted > 0 else { return "… more lines before" }
+        let lines = omitted == 1 ? "1 line" : "\(omitted) lines"
+        return isLogCut ? "… at least \(lines) before" : "… \(lines) before"
     }
 }
 

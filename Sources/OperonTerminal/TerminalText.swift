@@ -25,6 +25,15 @@ package enum TerminalText {
         return result
     }
 
+    /// With more characters, a line helps nobody: `bounded` cuts it.
+    package static let lineMax = 2_000
+
+    /// A line of at most `lineMax` characters; what is cut is counted.
+    package static func bounded(_ line: some StringProtocol) -> String {
+        guard line.utf8.count > lineMax, line.count > lineMax else { return String(line) }
+        return "\(line.prefix(lineMax))… (\(line.count - lineMax) more characters)"
+    }
+
     /// The last `limit` lines of a log, each cleaned by `line`. A line that carriage returns
     /// overprinted shows its final text, as on a terminal.
     package static func tail(_ log: String, limit: Int) -> (lines: [String], omitted: Int) {

@@ -55,7 +55,9 @@ struct SingleCommandArguments: ParsableArguments {
         if graph == nil { for name in after { _ = try Selectors.operation(name) } }
     }
 
-    func graph() -> GraphDescription {
+    /// - Parameter open: The open graph that the operation is added to. In front of the name of one
+    ///   of its operations, it is left out: within a graph, the name alone counts.
+    func graph(addedTo open: String?) -> GraphDescription {
         let program = command[0].split(separator: "/").last.map(String.init) ?? command[0]
         let name = name ?? program
         var operation = OperationDescription(
@@ -69,7 +71,10 @@ struct SingleCommandArguments: ParsableArguments {
         )
         if let queue { operation.queue = queue }
         operation.priority = priority?.value
-        operation.dependencies = after.map { DependencyDescription($0, .unlessFailed) }
+        operation.dependencies = after.map { name in
+            let own = open.flatMap { name.hasPrefix($0 + "/") ? $0.count + 1 : nil } ?? 0
+            return DependencyDescription(String(name.dropFirst(own)), .unlessFailed)
+        }
         return GraphDescription(name: name, operations: [operation])
     }
 }

@@ -221,6 +221,35 @@ import Testing
         }
     }
 
+    @Test func `the summary says of a long log that nobody counted it, and cuts its lines`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  many: { run: "seq 1 100000; exit 2" }
+                  wide: { run: "head -c 50000 /dev/zero | tr '\\\\0' x; exit 2" }
+                """
+            )
+            let report = workspace.path("report.html")
+            let ended = try await workspace.operon(["run", file, "--report", report])
+
+            // The last 64 KiB are kept: lines of six bytes and their ends.
+            let lines = ended.errorLines
+            let many = try #require(lines.firstIndex(of: "failed many: exit code 2"))
+            let words = lines[many + 1].split(separator: " ")
+            #expect(words.first == "…" && words.suffix(2) == ["lines", "before"], "\(words)")
+            let count = try #require(words.compactMap { Int($0) }.first)
+            #expect((9_000...11_000).contains(count))
+            let wide = try #require(lines.firstIndex(of: "failed wide: exit code 2"))
+            #expect(lines[wide + 1].hasSuffix("x… (48000 more characters)"))
+            let page = try workspace.read("report.html")
+            #expect(page.contains("… at least ") && page.contains("… (48000 more characters)"))
+        }
+    }
+
     // MARK: - Files
 
     @Test(arguments: Place.allCases)

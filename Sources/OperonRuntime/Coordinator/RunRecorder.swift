@@ -32,6 +32,8 @@ package struct RunRecord: Sendable {
         package var isUpToDate = false
         /// The last bytes that its last attempt printed, if that attempt failed.
         package var logTail: [UInt8] = []
+        /// Whether that attempt printed more before.
+        package var isLogCut = false
 
         /// The attempt that counts: the last that ran. An attempt may resume after its worker
         /// reconnects; its replacement, which comes after it in the list, is then given back.
@@ -137,8 +139,10 @@ package struct RunRecord: Sendable {
     private mutating func keepLog(of result: AttemptResult, at index: Int) {
         logBytes -= operations[index].logTail.count
         operations[index].logTail = []
+        operations[index].isLogCut = false
         guard case .failed = result.end, logBytes < Self.logBytesInAllMax else { return }
         operations[index].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
+        operations[index].isLogCut = result.log.end > UInt64(operations[index].logTail.count)
         logBytes += operations[index].logTail.count
     }
 

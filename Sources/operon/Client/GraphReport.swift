@@ -77,7 +77,8 @@ struct GraphReport: Sendable {
             for try await log in try await client.log(
                 of: .operation(selector),
                 LogQuery(
-                    tail: ReportPage.logLinesMax,
+                    // One more than are shown, to see whether there are any.
+                    tail: ReportPage.logLinesMax + 1,
                     attempt: records[index].attempts?.last?.number
                 )
             ) {
@@ -140,6 +141,8 @@ struct GraphReport: Sendable {
             attempts: attempts.map(attempt),
             log: logs[index] ?? ""
         )
+        report.isLogCut =
+            TerminalText.tail(report.log, limit: ReportPage.logLinesMax).omitted > 0
         if report.end == nil, let finishedAt = view?.finishedAt {
             report.end = finishedAt.time - submittedAt
         }

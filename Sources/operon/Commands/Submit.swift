@@ -17,7 +17,7 @@ struct Submit: AsyncParsableCommand {
         discussion: """
             Takes a graph file, or one command, which becomes a graph of one operation. The \
             command starts in the current directory; it is no shell line: for pipes and variables, \
-            submit sh -c "LINE". --after names operations of other graphs that it waits for.
+            submit sh -c "LINE". --after names operations that it waits for.
 
             Prints the number of the graph. With --wait or --watch, the exit code tells the \
             outcome of the graph, as for operon run. Otherwise 0 means that the coordinator has \
@@ -77,7 +77,7 @@ struct Submit: AsyncParsableCommand {
         let read = try file.map { path throws(Failure) in
             try reading.read(path)
         }
-        var submission = Submission(graph: read?.graph ?? single.graph())
+        var submission = Submission(graph: read?.graph ?? single.graph(addedTo: graph))
         submission.isOpen = open
         submission.idempotencyKey = key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)

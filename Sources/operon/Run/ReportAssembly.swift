@@ -92,6 +92,7 @@ struct ReportAssembly: Sendable {
         case .failed(let error):
             report.error = error
             report.log = String(decoding: operation.logTail, as: UTF8.self)
+            report.isLogCut = operation.isLogCut
         case .cancelled(let reason): report.reason = reason
         case .skipped(let cause): report.cause = skipCause(cause)
         }
