@@ -118,9 +118,10 @@ extension HTTPCoordinatorClient {
     }
 
     package func operation(
-        _ operation: OperationSelector
+        _ operation: OperationSelector,
+        dependenciesMax: Int?
     ) async throws(ClientError) -> OperationDetail {
-        try await value(Ask(.GET, operation))
+        try await value(Ask(.GET, operation).with("dependencies", dependenciesMax))
     }
 
     package func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation {

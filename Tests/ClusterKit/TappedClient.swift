@@ -104,9 +104,12 @@ package struct TappedClient: CoordinatorClient {
     }
 
     package func operation(
-        _ operation: OperationSelector
+        _ operation: OperationSelector,
+        dependenciesMax: Int?
     ) async throws(ClientError) -> OperationDetail {
-        try await call("operation") { try await $0.operation(operation) }
+        try await call("operation") {
+            try await $0.operation(operation, dependenciesMax: dependenciesMax)
+        }
     }
 
     package func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation {

@@ -4,6 +4,32 @@
 import { request } from "./api.js";
 
 /**
+ * A browser opens six connections to a coordinator, for all windows together. So many of them may
+ * be streams; the others are for requests.
+ */
+const streamsMax = 4;
+
+/**
+ * Runs `body` while it holds one of the connections for streams. All windows of this browser share
+ * them.
+ * @param {(isHeld: boolean) => Promise<void>} body `isHeld`: whether there was one. Where browsers
+ *     have no locks, which is without TLS and not on this machine, there always is
+ */
+export async function withConnection(body) {
+    const { locks } = navigator;
+    if (!locks) return body(true);
+    for (let number = 0; number < streamsMax; number += 1) {
+        let isHeld = false;
+        await locks.request(`operon-stream-${number}`, { ifAvailable: true }, async (lock) => {
+            isHeld = lock !== null;
+            if (isHeld) await body(true);
+        });
+        if (isHeld) return undefined;
+    }
+    return body(false);
+}
+
+/**
  * Reads a stream of server-sent events until it ends.
  * @param {string} url
  * @param {AbortSignal} signal

@@ -1,14 +1,18 @@
 // The one stream of the page: what a graph does on the views of a graph, what the cluster does
-// elsewhere. A hidden tab has no stream and asks nothing.
+// elsewhere. A hidden tab has no stream and asks nothing. If too many windows have streams, this one
+// looks from time to time.
 
 import { ApiError } from "./api.js";
-import { readEvents } from "./events.js";
+import { readEvents, withConnection } from "./events.js";
 import { setClock } from "./format.js";
 import { observable } from "./observable.js";
 import { address } from "./routes.js";
 
 /** Seconds before the page tries again, and the most that they grow to. */
 const [firstPause, longestPause] = [0.5, 5];
+
+/** Seconds between two looks of a window without a stream. */
+const lookPause = 2;
 
 /**
  * What is known now. It is replaced as a whole, so that views can compare it.
@@ -78,13 +82,13 @@ async function follow(graph, signal) {
     let pause = 0;
     while (!signal.aborted) {
         const start = Date.now();
+        let isLook = false;
         try {
-            await readEvents(address(stream(graph)), signal, (kind, data) => {
-                if (!signal.aborted) take(kind, data);
-            }, () => {
-                pause = 0;
-                // What happened before the stream began is in the answers to new questions.
-                if (!signal.aborted) touch();
+            await withConnection(async (isHeld) => {
+                isLook = !isHeld;
+                await read(graph, signal, isLook, () => {
+                    pause = 0;
+                });
             });
         } catch (error) {
             if (signal.aborted) return;
@@ -93,11 +97,44 @@ async function follow(graph, signal) {
             const isAnswer = error instanceof ApiError && error.status > 0;
             update(isAnswer ? { problem: error.message } : { isLost: true });
         }
+        if (isLook && !live.get().isLost) {
+            await waited(lookPause, signal);
+            continue;
+        }
         // A stream ends after an hour, and the next one follows at once.
         if (live.get().isLost || Date.now() - start < 5000) {
             pause = Math.min(longestPause, pause === 0 ? firstPause : pause * 2);
             await waited(pause, signal);
         }
+    }
+}
+
+/**
+ * Reads the stream until it ends.
+ * @param {string | undefined} graph
+ * @param {AbortSignal} signal
+ * @param {boolean} isLook whether its first event is enough
+ * @param {() => void} onOpen called when the coordinator has answered
+ */
+async function read(graph, signal, isLook, onOpen) {
+    const end = new AbortController();
+    const abort = () => end.abort();
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    try {
+        await readEvents(address(stream(graph)), end.signal, (kind, data) => {
+            if (end.signal.aborted) return;
+            take(kind, data);
+            if (isLook) abort();
+        }, () => {
+            onOpen();
+            // What happened before the stream began is in the answers to new questions.
+            if (!signal.aborted) touch();
+        });
+    } catch (error) {
+        if (!isLook || signal.aborted || !end.signal.aborted) throw error;
+    } finally {
+        signal.removeEventListener("abort", abort);
     }
 }
 

@@ -1,7 +1,7 @@
 // What an operation prints, as it happens.
 
 import { ApiError, sentence } from "./api.js";
-import { readEvents } from "./events.js";
+import { readEvents, withConnection } from "./events.js";
 import { plural } from "./format.js";
 import { LogLines } from "./log-lines.js";
 import { address } from "./routes.js";
@@ -9,27 +9,32 @@ import { mayRead } from "./session.js";
 import { Section } from "./ui.js";
 import { h, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 
-/** @typedef {"opening" | "open" | "ended" | "cut" | "refused"} Phase */
+/** @typedef {"opening" | "open" | "ended" | "cut" | "refused" | "waiting"} Phase */
+
+/** Milliseconds until a window asks again whether it may follow a log. */
+const waitingPause = 2000;
 
 /**
  * The log of an operation. It follows until the operation has finished.
- * @param {{parts: (string | number)[], round: number}} props `parts`: the address of the operation
+ * @param {{parts: (string | number)[], round: number, hasBegun: boolean}} props `parts`: the address
+ *     of the operation; `hasBegun`: whether it has had an attempt
  */
-export function LogSection({ parts, round }) {
+export function LogSection({ parts, round, hasBegun }) {
     const lines = useRef(new LogLines());
     const [{ phase, problem }, setPhase] = useState(
         /** @type {{phase: Phase, problem?: string}} */ ({ phase: "opening" }),
     );
     const [, redraw] = useState(0);
     const url = address([...parts, "log"], { follow: "true" });
-    useEffect(() => follow(url, {
+    // What has not begun has no log: a stream of it would take a connection for nothing.
+    useEffect(() => !hasBegun ? undefined : follow(url, {
         begin: () => {
             lines.current = new LogLines();
         },
         piece: (piece) => lines.current.add(piece),
         draw: () => redraw((count) => count + 1),
         phase: (next, text) => setPhase({ phase: next, problem: text }),
-    }), [url, round]);
+    }), [url, round, hasBegun]);
     const { leftOut, count } = lines.current;
     return h(Section, { title: "Log", id: "log-section", aside: h("span", {
         class: "soft", id: "log-phase", "data-phase": phase,
@@ -41,7 +46,8 @@ export function LogSection({ parts, round }) {
             : null,
         count > 0
             ? h(LogText, { lines: lines.current })
-            : h("p", { class: "empty", id: "log-empty" }, phase === "opening" ? "Loading…"
+            : h("p", { class: "empty", id: "log-empty" },
+                hasBegun && phase === "opening" ? "Loading…"
                 : phase === "ended" ? "It printed nothing." : "It has printed nothing so far."));
 }
 
@@ -50,6 +56,7 @@ function phaseText(phase) {
     return {
         opening: "", open: "following", ended: "complete", refused: "",
         cut: "The stream was cut. Trying again…",
+        waiting: "Too many windows of this page are open. Close one to follow this log.",
     }[phase];
 }
 
@@ -102,16 +109,20 @@ function follow(url, reader) {
     };
     const read = async (/** @type {AbortSignal} */ signal) => {
         for (let pause = 500; !signal.aborted && !isComplete; pause = Math.min(5000, pause * 2)) {
+            let isWaiting = false;
             try {
-                if (mayRead()) await readEvents(url, signal, (kind, data) => {
-                    if (signal.aborted) return;
-                    if (kind === "log") reader.piece(data);
-                    if (kind === "end") isComplete = true;
-                    drawSoon();
-                }, () => {
-                    reader.begin();
-                    reader.phase("open");
-                    pause = 500;
+                if (mayRead()) await withConnection(async (isHeld) => {
+                    isWaiting = !isHeld;
+                    if (isHeld) await readEvents(url, signal, (kind, data) => {
+                        if (signal.aborted) return;
+                        if (kind === "log") reader.piece(data);
+                        if (kind === "end") isComplete = true;
+                        drawSoon();
+                    }, () => {
+                        reader.begin();
+                        reader.phase("open");
+                        pause = 500;
+                    });
                 });
             } catch (error) {
                 if (signal.aborted) return;
@@ -123,7 +134,8 @@ function follow(url, reader) {
                 }
             }
             if (signal.aborted) return;
-            reader.phase(isComplete ? "ended" : "cut");
+            reader.phase(isComplete ? "ended" : isWaiting ? "waiting" : "cut");
+            if (isWaiting) pause = waitingPause;
             if (!isComplete) await new Promise((resolve) => setTimeout(resolve, pause));
         }
     };

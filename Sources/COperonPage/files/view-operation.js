@@ -16,11 +16,14 @@ import {
 } from "./ui.js";
 import { h } from "./preact.js";
 
+/** As many dependencies are listed as the coordinator names dependents. */
+const dependenciesMax = 100;
+
 /** @param {{route: Page.Route}} props */
 export function OperationView({ route }) {
     const parts = ["graphs", route.graph ?? "", "operations", route.operation ?? ""];
     /** @type {import("./resource.js").Resource<Api.OperationDetail>} */
-    const { value, error } = useResource(address(parts));
+    const { value, error } = useResource(address(parts, { dependencies: dependenciesMax }));
     const title = value?.operation.name ?? route.operation ?? "";
     if (!value) {
         return h("div", null, h(Heading, { title }), h(Missing, { error }));
@@ -40,7 +43,9 @@ export function OperationView({ route }) {
         h(Explanation, { parts: own }),
         h(About, { value }),
         h(Attempts, { attempts: value.attempts }),
-        h(LogSection, { parts: own, round: operation.round }),
+        h(LogSection, {
+            parts: own, round: operation.round, hasBegun: operation.attempts > 0,
+        }),
         h(Payloads, { value, parts: own }),
         h(Dependencies, { value }));
 }
@@ -173,13 +178,19 @@ function Dependencies({ value }) {
         { title: "Condition", cell: ({ condition }) => condition },
         { title: "State", cell: (dependency) => h(State, { state: stateOf(dependency) }) },
     ];
+    const { moreDependencies } = value;
     const more = value.moreDependents > 0 ? `and ${value.moreDependents} more` : null;
     return h("div", null,
         h(Section, { title: "Depends on", id: "dependencies-section" },
             table({ id: "dependencies", caption: "Depends on", columns,
                 items: value.dependencies,
                 keyOf: ({ operation }) => `${operation.graph}/${operation.index}`,
-                empty: "It depends on no operation." })),
+                empty: "It depends on no operation." }),
+            moreDependencies
+                ? h("p", { class: "soft", id: "more-dependencies" },
+                    `and ${moreDependencies} more. To see all: operon show `
+                    + `${graph}/@${value.operation.index}`)
+                : null),
         h(Section, { title: "Needed by", id: "dependents-section" },
             value.dependents.length === 0
                 ? h("p", { class: "empty" }, "No operation depends on it.")

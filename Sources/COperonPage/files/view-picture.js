@@ -6,7 +6,7 @@ import { plural, states } from "./format.js";
 import { GraphFrame } from "./graph-frame.js";
 import { arrowPaths, boxNode } from "./picture-drawing.js";
 import { useResource } from "./resource.js";
-import { address } from "./routes.js";
+import { address, link } from "./routes.js";
 import { Missing, State } from "./ui.js";
 import { h, useEffect, useMemo, useRef, useState } from "./preact.js";
 
@@ -64,7 +64,7 @@ function Drawing({ graph, picture, now }) {
         if (found.length > 0) show(found[(found.indexOf(here) + 1) % found.length]);
     };
     return h("div", { id: "picture-place" },
-        h(Tools, { camera, text, next, count: found.length, onText: (value) => {
+        h(Tools, { graph, camera, text, next, count: found.length, onText: (value) => {
             setText(value);
             setHere(-1);
             const [first] = matches(picture.boxes, value);
@@ -107,10 +107,10 @@ function matches(boxes, text) {
 }
 
 /**
- * @param {{camera: {current: Camera | null}, text: string, count: number, next: () => void,
- *     onText: (text: string) => void}} props
+ * @param {{graph: string, camera: {current: Camera | null}, text: string, count: number,
+ *     next: () => void, onText: (text: string) => void}} props
  */
-function Tools({ camera, text, count, next, onText }) {
+function Tools({ graph, camera, text, count, next, onText }) {
     return h("div", { class: "tools-line" },
         h(Filters, { label: "Boxes of the picture" },
             h("label", null, "Find", h("input", {
@@ -124,7 +124,7 @@ function Tools({ camera, text, count, next, onText }) {
                 },
             }))),
         h("span", { role: "status", class: "soft", id: "picture-found" }, text === "" ? ""
-            : count === 0 ? "No box has this in its title."
+            : count === 0 ? h(Unboxed, { graph, name: text })
                 : `${plural(count, "box", "boxes")}; Enter shows the next`),
         h("div", { class: "actions", role: "group", "aria-label": "Zoom" },
             h(Button, { name: "zoom-in", label: "Zoom in",
@@ -132,6 +132,17 @@ function Tools({ camera, text, count, next, onText }) {
             h(Button, { name: "zoom-out", label: "Zoom out",
                 onClick: () => camera.current?.zoom(1 / 1.3) }, "−"),
             h(Button, { name: "zoom-all", onClick: () => camera.current?.fit() }, "Show all")));
+}
+
+/**
+ * What is said of a text that no title has: an operation may have this name, within a box that stands
+ * for several.
+ * @param {{graph: string, name: string}} props
+ */
+function Unboxed({ graph, name }) {
+    return h("span", null, "No box has this in its title. If it is the name of an operation, ",
+        h("a", { href: link(["graphs", graph, "operations", name]), id: "picture-operation" },
+            "open it"), ".");
 }
 
 /** @param {{picture: Api.Picture}} props */

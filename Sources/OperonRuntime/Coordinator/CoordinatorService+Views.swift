@@ -260,7 +260,10 @@ extension CoordinatorService {
     /// The most dependents that one answer names.
     private static let dependentsMax = 100
 
-    func detail(of operation: OperationID) throws(ClientError) -> OperationDetail {
+    private func detail(
+        of operation: OperationID,
+        dependenciesMax: Int
+    ) throws(ClientError) -> OperationDetail {
         try check(operation)
         let index = Int(operation.index)
         let description = catalog[operation.graph].operations[index]
@@ -280,7 +283,8 @@ extension CoordinatorService {
             let text = String(decoding: input.bytes.prefix(Self.inputBytesShown), as: UTF8.self)
             return input.bytes.contains(0) ? nil : text
         }
-        detail.dependencies = scheduler.dependencies(of: operation).map { edge in
+        let dependencies = scheduler.dependencies(of: operation)
+        detail.dependencies = dependencies.prefix(dependenciesMax).map { edge in
             DependencyView(
                 operation: name(of: edge.operation, in: description),
                 condition: edge.condition,
@@ -288,6 +292,8 @@ extension CoordinatorService {
                 outcome: scheduler.outcomeKind(of: edge.operation)
             )
         }
+        let moreDependencies = dependencies.count - detail.dependencies.count
+        detail.moreDependencies = moreDependencies > 0 ? moreDependencies : nil
         let dependents = scheduler.dependents(of: operation)
         detail.dependents = dependents.prefix(Self.dependentsMax).map { name(of: $0) }
         detail.moreDependents = max(0, dependents.count - Self.dependentsMax)
@@ -297,12 +303,15 @@ extension CoordinatorService {
 
     /// The details with the attempts, which only the store has.
     ///
-    /// - Parameter isChanged: Whether the caller has changed the operation.
+    /// - Parameters:
+    ///   - isChanged: Whether the caller has changed the operation.
+    ///   - dependenciesMax: How many dependencies are listed; `nil`: all.
     func detail(
         of operation: OperationID,
-        isChanged: Bool
+        isChanged: Bool,
+        dependenciesMax: Int? = nil
     ) async throws(ClientError) -> OperationDetail {
-        var detail = try detail(of: operation)
+        var detail = try detail(of: operation, dependenciesMax: dependenciesMax ?? .max)
         let attempts = try await stored(isChanged: isChanged) {
             try await $0.attempts(of: operation)
         }

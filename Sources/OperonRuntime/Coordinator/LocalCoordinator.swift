@@ -166,10 +166,15 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func operation(
-        _ operation: OperationSelector
+        _ operation: OperationSelector,
+        dependenciesMax: Int?
     ) async throws(ClientError) -> OperationDetail {
         try await answers.read { service async throws(ClientError) in
-            try await service.detail(of: try service.find(operation), isChanged: false)
+            try await service.detail(
+                of: try service.find(operation),
+                isChanged: false,
+                dependenciesMax: dependenciesMax
+            )
         }
     }
 
