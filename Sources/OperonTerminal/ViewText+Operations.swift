@@ -332,9 +332,25 @@ extension ViewText {
 
     /// In place of the log of an attempt whose worker is gone.
     package func lostLog(_ attempt: AttemptView) -> String {
-        let worker = attempt.worker.isEmpty ? "its worker" : "its worker “\(attempt.worker)”"
-        let text = "attempt \(attempt.number): \(worker) was lost, and with it what it had printed"
+        let worker = attempt.worker.isEmpty ? nil : attempt.worker
+        return lost("attempt \(attempt.number)", by: worker)
+    }
+
+    /// The same, among the logs of a graph.
+    package func lostLog(_ attempt: UInt32, of operation: String, by worker: String?) -> String {
+        lost("\(operation) (attempt \(attempt))", by: worker)
+    }
+
+    private func lost(_ attempt: String, by worker: String?) -> String {
+        let worker = worker.map { "its worker “\($0)”" } ?? "its worker"
+        let text = "\(attempt): \(worker) was lost, and with it what it had printed"
         return style.tinted(said(text), .faint)
+    }
+
+    /// How many further attempts of a graph have no log.
+    package func moreLost(_ count: Int) -> String {
+        let text = count == 1 ? "1 more attempt was lost" : "\(count) more attempts were lost"
+        return style.tinted(said(text + " in the same way"), .faint)
     }
 
     /// Why the log of an attempt is empty.

@@ -98,10 +98,57 @@ struct Logs: AsyncParsableCommand {
             try printer.print(log)
         }
         printer.end()
+        if case .graph(let graph) = selector, session.console.format == .text, !query.follow,
+            query.tail == nil, query.since == nil
+        {
+            try await tellLost(of: graph, query, session, besides: printer.printed)
+        }
         guard printer.hasPrintedNothing, session.console.format == .text, !query.follow,
             query.tail == nil, query.since == nil
         else { return }
         try await explainNothing(selector, query.attempt, session)
+    }
+
+    /// So many attempts whose logs are gone with their workers are named of a graph.
+    private static let lostMax = 20
+    /// Operations of one answer, as many as the coordinator gives at once.
+    private static let pageOperations = 10_000
+
+    /// Says which attempts of a graph left no log, because their workers were lost.
+    private static func tellLost(
+        of graph: String,
+        _ query: LogQuery,
+        _ session: ClientSession,
+        besides printed: Set<LogPrinter.Printed>
+    ) async throws {
+        let speech = session.console.speech
+        var lines: [String] = []
+        var count = 0
+        var after: UInt32?
+        repeat {
+            let page = try await session.client.records(
+                of: graph,
+                after: after,
+                limit: pageOperations
+            )
+            for (place, record) in page.records.enumerated() {
+                let index = (after ?? 0) + UInt32(place)
+                for attempt in record.attempts ?? [] where attempt.ending == "lost" {
+                    guard query.attempt.map({ $0 == attempt.number }) ?? true,
+                        !printed.contains(.init(operation: index, attempt: attempt.number))
+                    else { continue }
+                    count += 1
+                    guard count <= lostMax else { continue }
+                    let worker = attempt.worker.flatMap { number in
+                        page.workers.indices.contains(number) ? page.workers[number] : nil
+                    }
+                    lines.append(speech.lostLog(attempt.number, of: record.name, by: worker))
+                }
+            }
+            after = page.next
+        } while after != nil
+        if count > lostMax { lines.append(speech.moreLost(count - lostMax)) }
+        session.console.say(lines)
     }
 
     private static func check(_ query: LogQuery, _ detail: OperationDetail) throws(Failure) {
@@ -167,6 +214,12 @@ private struct LogPrinter {
     var hasSeveralAttempts = false
     /// Attempts that are gone with their workers, and that were not told yet.
     var lost: [AttemptView] = []
+    /// An attempt of a graph whose log has come.
+    struct Printed: Hashable {
+        let operation: UInt32
+        let attempt: UInt32
+    }
+    private(set) var printed: Set<Printed> = []
 
     init(_ console: Console, of selector: LogSelector, isWhole: Bool) {
         self.console = console
@@ -183,6 +236,9 @@ private struct LogPrinter {
         lost.removeAll { $0.number == log.number }
         tellLost(before: log.number)
         hasPrintedNothing = false
+        if isGraph, isWhole {
+            printed.insert(Printed(operation: log.operation.index, attempt: log.number))
+        }
         switch console.format {
         case .json: try console.writeJSON(log)
         case .quiet: break
