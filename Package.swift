@@ -28,8 +28,8 @@ let build: [CSetting] =
     Context.environment["OPERON_BUILD"].map { [.define("OPERON_BUILD", to: "\"\($0)\"")] } ?? []
 
 /// What needs another process, a database, or files of graphs. Without this trait, the product
-/// `Operon` needs three packages, and no broker, server, database, TLS or YAML. SwiftPM fetches a package if any target may use
-/// it, so every use of the other packages depends on the trait.
+/// `Operon` needs three packages, and no broker, server, database, TLS or YAML. SwiftPM fetches a
+/// package if any target may use it, so every use of the other packages depends on the trait.
 extension Target.Dependency {
     static func cluster(_ target: String) -> Self {
         .target(name: target, condition: .when(traits: ["Cluster"]))

@@ -94,8 +94,11 @@ extension StoreTables {
     }
 
     private func trim(upTo journal: Int64, firstEvent: UInt64) throws {
-        let delete = try statement("DELETE FROM journal WHERE id < ?")
+        // The search believes single rows. The second condition keeps a damaged one from taking
+        // others with it.
+        let delete = try statement("DELETE FROM journal WHERE id < ? AND last_event < ?")
         try delete.bind(min(journal, try firstRow(from: firstEvent)))
+        try delete.bind(Int64(bitPattern: firstEvent))
         try delete.execute()
         let deleteEmpty = try statement(
             "DELETE FROM journal WHERE id >= ? AND id < ? AND first_event > last_event"
@@ -107,14 +110,14 @@ extension StoreTables {
 
     // MARK: - Reading
 
-    /// The number below which no row has this event or a later one. Rows may be missing; the
-    /// numbers of their events never fall.
+    /// The number below which no row has this event or a later one. Rows without events may have
+    /// been removed. The numbers of events never fall from row to row.
     func firstRow(from event: UInt64) throws -> Int64 {
         let select = try statement(
             "SELECT id, last_event FROM journal WHERE id >= ? ORDER BY id LIMIT 1"
         )
-        // Rows below `low` have earlier events alone, and those from `high` on none of them. Most
-        // searches are for an event near the end.
+        // Every row below `low` ends before the event, and every row from `high` on at it or later.
+        // Most searches are for an event near the end.
         var (low, high, step) = (0 as Int64, lastJournal + 1, 1 as Int64)
         while low < high {
             let middle = max(low + (high - low) / 2, high - step)

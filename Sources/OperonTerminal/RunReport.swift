@@ -148,7 +148,7 @@ extension OperationReport {
     package func linesBefore(omitted: Int) -> String? {
         guard omitted > 0 || isLogCut else { return nil }
         // Only the end of a long log is kept, so nobody has counted all lines.
-        guard omitted > 0 else { return "… more lines before" }
+        guard omitted > 0 else { return "… more output before" }
         let lines = omitted == 1 ? "1 line" : "\(omitted) lines"
         return isLogCut ? "… at least \(lines) before" : "… \(lines) before"
     }

@@ -31,7 +31,8 @@ package enum TerminalText {
     /// A line of at most `lineMax` characters; what is cut is counted.
     package static func bounded(_ line: some StringProtocol) -> String {
         guard line.utf8.count > lineMax, line.count > lineMax else { return String(line) }
-        return "\(line.prefix(lineMax))… (\(line.count - lineMax) more characters)"
+        let more = line.count - lineMax
+        return "\(line.prefix(lineMax))… (\(more) more character\(more == 1 ? "" : "s"))"
     }
 
     /// The last `limit` lines of a log, each cleaned by `line`. A line that carriage returns

@@ -20,7 +20,10 @@ struct SingleCommandArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "An operation that the command waits for; may be repeated.",
+            """
+            An operation that the command waits for; may be repeated. With --graph, one of that \
+            graph has its name alone.
+            """,
             valueName: "graph/operation"
         )
     )
@@ -55,9 +58,7 @@ struct SingleCommandArguments: ParsableArguments {
         if graph == nil { for name in after { _ = try Selectors.operation(name) } }
     }
 
-    /// - Parameter open: The open graph that the operation is added to. In front of the name of one
-    ///   of its operations, it is left out: within a graph, the name alone counts.
-    func graph(addedTo open: String?) -> GraphDescription {
+    func graph() -> GraphDescription {
         let program = command[0].split(separator: "/").last.map(String.init) ?? command[0]
         let name = name ?? program
         var operation = OperationDescription(
@@ -71,10 +72,7 @@ struct SingleCommandArguments: ParsableArguments {
         )
         if let queue { operation.queue = queue }
         operation.priority = priority?.value
-        operation.dependencies = after.map { name in
-            let own = open.flatMap { name.hasPrefix($0 + "/") ? $0.count + 1 : nil } ?? 0
-            return DependencyDescription(String(name.dropFirst(own)), .unlessFailed)
-        }
+        operation.dependencies = after.map { DependencyDescription($0, .unlessFailed) }
         return GraphDescription(name: name, operations: [operation])
     }
 }

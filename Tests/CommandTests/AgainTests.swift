@@ -259,29 +259,6 @@ import Testing
             let list = try await up.operon("operations", "say", "--output", "json")
             #expect(list.output.contains(#""queue":"words""#), "\(list.output)")
 
-            // An operation of the graph that grows, by its name alone or with that of the graph.
-            let open = try workspace.write(
-                "open.yaml",
-                "name: open\noperations: { first: { operation: nothing } }\n"
-            )
-            #expect(try await up.operon("submit", "--open", open).end == .exit(0))
-            for (name, after) in [("second", "first"), ("third", "open/second")] {
-                let added = try await up.operon(
-                    "submit",
-                    "--graph",
-                    "open",
-                    "--name",
-                    name,
-                    "--after",
-                    after,
-                    "--",
-                    "true"
-                )
-                #expect(added.end == .exit(0), "\(added.errors)")
-            }
-            let show = try await up.operon("show", "open/third")
-            #expect(show.output.contains("second"), "\(show.output)")
-
             let failed = try await up.operon("submit", "--wait", "--", "/bin/false")
             #expect(failed.end == .exit(1), "\(failed.errors)")
             #expect(failed.errors.contains("“false”"), "\(failed.errors)")

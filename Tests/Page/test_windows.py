@@ -40,10 +40,12 @@ class WindowTests(PageCase):
             self.page.wait_title(name)
             self.page.wait_text(".heading .state", "executing")
         self.assertEqual(self.page.script("return document.visibilityState"), "visible")
-        # The last window has a connection for nothing but requests: it says so, and is live.
+        # The last window has a connection for nothing but requests: it says so, and is live. What
+        # has finished needs no more than a request.
         self.page.wait_has('#log-phase[data-phase="waiting"]')
         self.api.post(f"graphs/{graph}/operations/{names[-1]}/complete", {"outcome": "succeeded"})
         self.page.wait_text(".heading .state", "succeeded")
+        self.page.wait_has('#log-phase[data-phase="ended"]')
         for window, name in zip(self.windows[:-1], names):
             self.page.driver.switch_to.window(window)
             self.page.click(hook("cancel"))
@@ -96,3 +98,10 @@ class WideTests(PageCase):
         self.page.click("#picture-operation")
         self.page.wait_title("step3/job7")
         self.api.post(f"graphs/{graph['id']}/cancel")
+
+    def test_what_never_ran_printed_nothing(self):
+        graph = self.api.submit("skips", {"fails": {"run": "false"}, "skipped": {
+            "run": "true", "dependencies": {"fails": "succeeded"}}})["id"]
+        self.api.wait_status(graph, "failed")
+        self.page.go(f"#/graphs/{graph}/operations/skipped")
+        self.page.wait_text("#log-empty", "It printed nothing.")

@@ -27,7 +27,7 @@ operations:
   second: {{ forEach: 1..{WIDTH}, run: 'echo second-${{item}} >>ran; sleep 1', dependencies: [gate1] }}
   gate2: {{ external: true, dependencies: [second] }}
   adds: {{ run: 'echo adds >>ran; OPERON add - <more.jsonl', dependencies: [gate2] }}
-  third: {{ forEach: 1..{WIDTH}, run: 'echo third-${{item}} >>ran; sleep 3', dependencies: [gate2] }}
+  third: {{ forEach: 1..{WIDTH}, run: 'echo third-${{item}} >>ran; sleep 6', dependencies: [gate2] }}
   unwanted: {{ run: 'echo unwanted >>ran', queue: held }}
   gate3: {{ external: true, dependencies: [third, adds] }}
   fourth: {{ forEach: 1..{WIDTH}, run: 'echo fourth-${{item}} >>ran', dependencies: [gate3] }}
@@ -108,15 +108,20 @@ class Cluster:
 
     def end(self, name, how=signal.SIGTERM):
         """Ends a program, and returns its exit code."""
-        program = self.running.pop(name)
+        program = self.running[name]
         program.send_signal(how)
-        return program.wait(PATIENCE)
+        try:
+            code = program.wait(PATIENCE)
+        except subprocess.TimeoutExpired as late:
+            raise Failure(f"{name} does not end: {self.said(name)}") from late
+        del self.running[name]
+        return code
 
     def ask(self, age, *arguments, check=True):
         """`operon` of this age, as somebody at a terminal runs it."""
         ended = subprocess.run([self.programs[age] / "operon", *arguments], capture_output=True,
                                text=True, env=self.environment, cwd=self.scratch, check=False,
-                               timeout=PATIENCE)
+                               timeout=2 * PATIENCE)
         if check and ended.returncode != 0:
             raise Failure(f"operon {' '.join(arguments)}: {ended.returncode}: {ended.stderr}")
         return ended
@@ -148,6 +153,13 @@ class Upgrade:
 
     def state(self, age, name):
         return self.cluster.json(age, "show", f"night/{name}")["operation"]["state"]
+
+    def outcome(self, age, name):
+        """`None`: there is no such operation, or it has not ended."""
+        ended = self.cluster.ask(age, "show", f"night/{name}", "--output", "json", check=False)
+        if ended.returncode != 0:
+            return None
+        return json.loads(ended.stdout)["operation"].get("outcome")
 
     def complete(self, age, gate):
         self.cluster.ask(age, "complete", f"night/{gate}", "--value", '"go"')
@@ -185,6 +197,8 @@ class Upgrade:
         self.is_executing("gate2")
         self.complete("earlier", "gate2")
         self.has_started("third", WIDTH)
+        wait_for("what was added has succeeded",
+                 lambda: self.outcome("earlier", "more") == "succeeded")
         cluster.end("two", signal.SIGKILL)
         cluster.start_worker("two", "later")
 
@@ -243,7 +257,10 @@ class Upgrade:
         if program.poll() is None:
             say("the earlier coordinator reads the store of the later one")
         else:
-            say(f"the earlier coordinator says: {cluster.said('coordinator').splitlines()[-1]}")
+            last = cluster.said("coordinator").splitlines()[-1]
+            if "written by a later version" not in last:
+                raise Failure(f"the earlier coordinator ended with {program.returncode}: {last}")
+            say(f"the earlier coordinator says: {last}")
         cluster.end("coordinator")
         cluster.start_coordinator("later")
         cluster.wait_until_ready("later")

@@ -18,9 +18,12 @@ const streamsMax = 4;
 export async function withConnection(body) {
     const { locks } = navigator;
     if (!locks) return body(true);
-    for (let number = 0; number < streamsMax; number += 1) {
+    for (let number = 0; number < 2 * streamsMax; number += 1) {
+        // The stream that this one follows gives its connection back in a moment.
+        if (number === streamsMax) await new Promise((resolve) => setTimeout(resolve, 50));
         let isHeld = false;
-        await locks.request(`operon-stream-${number}`, { ifAvailable: true }, async (lock) => {
+        const name = `operon-stream-${number % streamsMax}`;
+        await locks.request(name, { ifAvailable: true }, async (lock) => {
             isHeld = lock !== null;
             if (isHeld) await body(true);
         });

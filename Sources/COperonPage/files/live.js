@@ -31,6 +31,11 @@ let watched;
 let isAllowed = false;
 /** @type {AbortController | undefined} */
 let running;
+/**
+ * What the last look saw; `undefined`: there was none.
+ * @type {string | undefined}
+ */
+let looked;
 
 /** @param {Partial<Live>} change */
 function update(change) {
@@ -124,12 +129,15 @@ async function read(graph, signal, isLook, onOpen) {
     try {
         await readEvents(address(stream(graph)), end.signal, (kind, data) => {
             if (end.signal.aborted) return;
-            take(kind, data);
+            const text = isLook ? JSON.stringify([kind, data]) : undefined;
+            // Lists are asked for again only if something has changed since the last look.
+            if (text === undefined || text !== looked) take(kind, data);
+            looked = text;
             if (isLook) abort();
         }, () => {
             onOpen();
             // What happened before the stream began is in the answers to new questions.
-            if (!signal.aborted) touch();
+            if (!signal.aborted && (!isLook || live.get().isLost)) touch();
         });
     } catch (error) {
         if (!isLook || signal.aborted || !end.signal.aborted) throw error;

@@ -16,10 +16,10 @@ const waitingPause = 2000;
 
 /**
  * The log of an operation. It follows until the operation has finished.
- * @param {{parts: (string | number)[], round: number, hasBegun: boolean}} props `parts`: the address
- *     of the operation; `hasBegun`: whether it has had an attempt
+ * @param {{parts: (string | number)[], round: number, hasBegun: boolean, isFinished: boolean}} props
+ *     `parts`: the address of the operation; `hasBegun`: whether it has had an attempt
  */
-export function LogSection({ parts, round, hasBegun }) {
+export function LogSection({ parts, round, hasBegun, isFinished }) {
     const lines = useRef(new LogLines());
     const [{ phase, problem }, setPhase] = useState(
         /** @type {{phase: Phase, problem?: string}} */ ({ phase: "opening" }),
@@ -27,14 +27,15 @@ export function LogSection({ parts, round, hasBegun }) {
     const [, redraw] = useState(0);
     const url = address([...parts, "log"], { follow: "true" });
     // What has not begun has no log: a stream of it would take a connection for nothing.
-    useEffect(() => !hasBegun ? undefined : follow(url, {
+    const isRead = hasBegun || isFinished;
+    useEffect(() => !isRead ? undefined : follow(url, isFinished, {
         begin: () => {
             lines.current = new LogLines();
         },
         piece: (piece) => lines.current.add(piece),
         draw: () => redraw((count) => count + 1),
         phase: (next, text) => setPhase({ phase: next, problem: text }),
-    }), [url, round, hasBegun]);
+    }), [url, round, isRead, isFinished]);
     const { leftOut, count } = lines.current;
     return h(Section, { title: "Log", id: "log-section", aside: h("span", {
         class: "soft", id: "log-phase", "data-phase": phase,
@@ -46,8 +47,8 @@ export function LogSection({ parts, round, hasBegun }) {
             : null,
         count > 0
             ? h(LogText, { lines: lines.current })
-            : h("p", { class: "empty", id: "log-empty" },
-                hasBegun && phase === "opening" ? "Loading…"
+            : phase === "waiting" ? null : h("p", { class: "empty", id: "log-empty" },
+                isRead && phase === "opening" ? "Loading…"
                 : phase === "ended" ? "It printed nothing." : "It has printed nothing so far."));
 }
 
@@ -91,10 +92,11 @@ function LogText({ lines }) {
  * Reads the stream until the operation has finished, and again if it is cut. A hidden tab reads
  * nothing.
  * @param {string} url
+ * @param {boolean} isFinished whether the stream ends at once, so that it needs no connection to keep
  * @param {Reader} reader
  * @returns {() => void} ends that
  */
-function follow(url, reader) {
+function follow(url, isFinished, reader) {
     /** @type {AbortController | undefined} */
     let running;
     let isComplete = false;
@@ -112,8 +114,8 @@ function follow(url, reader) {
             let isWaiting = false;
             try {
                 if (mayRead()) await withConnection(async (isHeld) => {
-                    isWaiting = !isHeld;
-                    if (isHeld) await readEvents(url, signal, (kind, data) => {
+                    isWaiting = !isHeld && !isFinished;
+                    if (!isWaiting) await readEvents(url, signal, (kind, data) => {
                         if (signal.aborted) return;
                         if (kind === "log") reader.piece(data);
                         if (kind === "end") isComplete = true;

@@ -45,6 +45,7 @@ export function OperationView({ route }) {
         h(Attempts, { attempts: value.attempts }),
         h(LogSection, {
             parts: own, round: operation.round, hasBegun: operation.attempts > 0,
+            isFinished: operation.state === "finished",
         }),
         h(Payloads, { value, parts: own }),
         h(Dependencies, { value }));

@@ -124,8 +124,9 @@ function Tools({ graph, camera, text, count, next, onText }) {
                 },
             }))),
         h("span", { role: "status", class: "soft", id: "picture-found" }, text === "" ? ""
-            : count === 0 ? h(Unboxed, { graph, name: text })
+            : count === 0 ? "No box has this in its title."
                 : `${plural(count, "box", "boxes")}; Enter shows the next`),
+        text !== "" && count === 0 ? h(Unboxed, { graph, name: text }) : null,
         h("div", { class: "actions", role: "group", "aria-label": "Zoom" },
             h(Button, { name: "zoom-in", label: "Zoom in",
                 onClick: () => camera.current?.zoom(1.3) }, "+"),
@@ -140,7 +141,9 @@ function Tools({ graph, camera, text, count, next, onText }) {
  * @param {{graph: string, name: string}} props
  */
 function Unboxed({ graph, name }) {
-    return h("span", null, "No box has this in its title. If it is the name of an operation, ",
+    // No address has these in it, and numbers are no names.
+    if (name === "." || name === ".." || name.startsWith("@")) return null;
+    return h("span", { class: "soft" }, "If it is the name of an operation, ",
         h("a", { href: link(["graphs", graph, "operations", name]), id: "picture-operation" },
             "open it"), ".");
 }

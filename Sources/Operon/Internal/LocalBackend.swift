@@ -75,6 +75,7 @@ final class LocalBackend: ClusterBackend {
     func register(_ kind: OperationKind) { kinds.register(kind) }
 
     /// Nothing is sent from here, but graphs that could not be sent are refused all the same.
+    /// Without graph files, inputs are checked by the grammar of JSON alone.
     func check(_ graph: GraphDescription) throws(Refusal) {
         #if Cluster
         try GraphFileCodec().check(graph)

@@ -17,6 +17,8 @@ struct GraphReport: Sendable {
     private var ended: [Int: OperationView] = [:]
     /// The ends of what failed operations have printed. Only looked up.
     private var logs: [Int: String] = [:]
+    /// Those that have more than `logs`.
+    private var cutLogs: Set<Int> = []
 
     /// The number of operations that are asked for at a time.
     private static let pageOperations = 4_096
@@ -77,12 +79,12 @@ struct GraphReport: Sendable {
             for try await log in try await client.log(
                 of: .operation(selector),
                 LogQuery(
-                    // One more than are shown, to see whether there are any.
-                    tail: ReportPage.logLinesMax + 1,
+                    tail: ReportPage.logLinesMax,
                     attempt: records[index].attempts?.last?.number
                 )
             ) {
                 text += log.text
+                if log.offset > 0 || log.missedBytes > 0 { cutLogs.insert(index) }
             }
             logs[index] = text
         }
@@ -141,8 +143,7 @@ struct GraphReport: Sendable {
             attempts: attempts.map(attempt),
             log: logs[index] ?? ""
         )
-        report.isLogCut =
-            TerminalText.tail(report.log, limit: ReportPage.logLinesMax).omitted > 0
+        report.isLogCut = cutLogs.contains(index)
         if report.end == nil, let finishedAt = view?.finishedAt {
             report.end = finishedAt.time - submittedAt
         }

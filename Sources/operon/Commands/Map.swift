@@ -121,7 +121,7 @@ struct Map: AsyncParsableCommand {
         if let first = words.first, first.hasPrefix("-"), first != "--" {
             if ["--help", "-h"].contains(first) { throw CleanExit.helpRequest(Self.self) }
             throw ValidationError(
-                "there is no option \(TerminalText.line(first))\(Self.hint(for: first))"
+                "unknown option “\(TerminalText.line(first))”\(Self.hint(for: first))"
             )
         }
     }
@@ -132,7 +132,7 @@ struct Map: AsyncParsableCommand {
             .filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
         let word = String(option.drop { $0 == "-" }.prefix { $0 != "=" })
         let meant = Suggestion.nearest(to: word, among: names)
-        return meant.map { "; did you mean --\($0)?" } ?? ""
+        return meant.map { ". Did you mean “--\($0)”?" } ?? ""
     }
 
     func run() async throws {
