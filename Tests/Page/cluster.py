@@ -11,7 +11,8 @@ import urllib.request
 from .api import Api, wait_for
 
 TOKENS = {"ann": ("operate", "token-of-ann-0123456789abcdef"),
-          "bob": ("read", "token-of-bob-0123456789abcdef")}
+          "bob": ("read", "token-of-bob-0123456789abcdef"),
+          "sue": ("submit", "token-of-sue-0123456789abcdef")}
 
 
 def free_port():

@@ -2,6 +2,7 @@
 
 from selenium.webdriver.common.keys import Keys
 
+from .api import Api
 from .browser import hook
 from .case import PageCase
 from .cluster import TOKENS
@@ -79,6 +80,30 @@ class LoginTests(PageCase):
                     self.page.wait(f"actions are {'shown' if count else 'hidden'} for {name}",
                                    lambda: self.page.has(actions) == count, 10)
         self.api.post(f"graphs/{graph['id']}/cancel")
+
+    def test_who_may_submit_is_offered_to_cancel_what_is_her_own(self):
+        own = Api(self.cluster.url, TOKENS["sue"][1]).submit("of sue", {
+            "first": {"external": True}, "second": {"external": True}})["id"]
+        other = self.api.submit("of ann", {"hand": {"external": True}})["id"]
+        self.page.log_in("sue")
+        self.page.wait_text("#who", "sue (may only submit)")
+        actions = ", ".join(hook(name) for name in ("cancel", "suspend", "retry", "complete"))
+        for route, state in (("", "running"), ("/operations/hand", "executing")):
+            self.page.go(f"#/graphs/{other}{route}")
+            self.page.wait_text(".heading .state", state)
+            self.assertFalse(self.page.has(actions))
+        self.page.go(f"#/graphs/{own}/operations/first")
+        self.page.click(hook("cancel"))
+        self.page.answer("cancel-dialog")
+        self.done("Cancelled")
+        self.page.wait_text(".heading .state", "cancelled")
+        self.page.go(f"#/graphs/{own}")
+        self.page.wait_has(hook("cancel"))
+        self.assertFalse(self.page.has(", ".join(hook(name) for name in ("suspend", "retry"))))
+        self.page.click(hook("cancel"))
+        self.page.answer("cancel-dialog")
+        self.done("Cancelled")
+        self.api.post(f"graphs/{other}/cancel")
 
     def test_logout_ends_the_session(self):
         self.page.log_in("ann")

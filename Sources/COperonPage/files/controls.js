@@ -1,6 +1,6 @@
 // Filters, pages and buttons: what a reader sets.
 
-import { useMayAct } from "./session.js";
+import { useMayAct, useMayCancel } from "./session.js";
 import { link, replaceAddress } from "./routes.js";
 import { h, useEffect, useState } from "./preact.js";
 
@@ -79,11 +79,16 @@ export function Pager({ parts, query, next }) {
 
 /**
  * Buttons that do something. Readers who may not act do not see them.
- * @param {{label: string, children?: Child}} props
+ * @param {{label: string, children?: Child, cancel?: Child, submittedBy?: string}} props
+ *     `cancel`: the last button, which whoever has submitted the graph sees, too; `submittedBy`: who
+ *     that is
  */
-export function Actions({ label, children }) {
-    if (!useMayAct()) return null;
-    return h("div", { class: "actions", role: "group", "aria-label": label }, children);
+export function Actions({ label, children, cancel, submittedBy }) {
+    const mayAct = useMayAct();
+    const mayCancel = useMayCancel(submittedBy);
+    if (!mayAct && (!mayCancel || !cancel)) return null;
+    return h("div", { class: "actions", role: "group", "aria-label": label },
+        mayAct ? children : null, cancel);
 }
 
 /**

@@ -69,12 +69,13 @@ function GraphActions({ graph }) {
     const { counts, status } = graph;
     const isEnded = ["finished", "failed", "cancelled"].includes(status);
     const canRetry = counts.failed + counts.cancelled > 0;
-    return h(Actions, { label: "Actions on the graph" },
+    const cancel = isEnded ? null : h(Button, {
+        name: "cancel", isDangerous: true, onClick: () => askCancel(subject),
+    }, "Cancel");
+    const { submittedBy } = graph;
+    return h(Actions, { label: "Actions on the graph", cancel, submittedBy },
         isEnded ? null : graph.suspension || status === "suspended"
             ? h(Button, { name: "resume", onClick: () => resume(subject) }, "Resume")
             : h(Button, { name: "suspend", onClick: () => askSuspend(subject) }, "Suspend"),
-        canRetry ? h(Button, { name: "retry", onClick: () => askRetry(graph) }, "Retry") : null,
-        isEnded ? null : h(Button, {
-            name: "cancel", isDangerous: true, onClick: () => askCancel(subject),
-        }, "Cancel"));
+        canRetry ? h(Button, { name: "retry", onClick: () => askRetry(graph) }, "Retry") : null);
 }

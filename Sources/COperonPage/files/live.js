@@ -1,6 +1,6 @@
 // The one stream of the page: what a graph does on the views of a graph, what the cluster does
-// elsewhere. A hidden tab has no stream and asks nothing. If too many windows have streams, this one
-// looks from time to time.
+// elsewhere. A hidden tab has no stream and asks nothing. If too many windows have streams, this
+// one looks from time to time.
 
 import { ApiError } from "./api.js";
 import { readEvents, withConnection } from "./events.js";

@@ -16,8 +16,8 @@ const waitingPause = 2000;
 
 /**
  * The log of an operation. It follows until the operation has finished.
- * @param {{parts: (string | number)[], round: number, hasBegun: boolean, isFinished: boolean}} props
- *     `parts`: the address of the operation; `hasBegun`: whether it has had an attempt
+ * @param {{parts: (string | number)[], round: number, hasBegun: boolean,
+ *     isFinished: boolean}} props `parts`: the address of the operation; `hasBegun`: whether it has had an attempt
  */
 export function LogSection({ parts, round, hasBegun, isFinished }) {
     const lines = useRef(new LogLines());
@@ -92,7 +92,7 @@ function LogText({ lines }) {
  * Reads the stream until the operation has finished, and again if it is cut. A hidden tab reads
  * nothing.
  * @param {string} url
- * @param {boolean} isFinished whether the stream ends at once, so that it needs no connection to keep
+ * @param {boolean} isFinished whether the stream ends at once, and keeps no connection
  * @param {Reader} reader
  * @returns {() => void} ends that
  */

@@ -108,7 +108,8 @@ function Header({ route, known }) {
         h("span", { class: "tools" },
             known?.needsToken && known.scope
                 ? h("span", { class: "soft", id: "who" }, known.name ?? "",
-                    known.scope === "read" ? " (may only read)" : "")
+                    known.role === "submit" ? " (may only submit)"
+                        : known.scope === "read" ? " (may only read)" : "")
                 : null,
             h("button", {
                 type: "button", "data-test": "keys", "aria-label": "Keys",

@@ -25,6 +25,18 @@ export function useMayAct() {
 }
 
 /**
+ * Whether the reader may cancel a graph and its operations, in a component. Who may only submit may
+ * cancel what a token of the same name has submitted.
+ * @param {string | undefined} submittedBy the name of that token
+ */
+export function useMayCancel(submittedBy) {
+    const mayAct = useMayAct();
+    const value = session.use();
+    return mayAct
+        || (value?.role === "submit" && value.name !== undefined && value.name === submittedBy);
+}
+
+/**
  * @param {Api.Session} value
  * @param {boolean} [hasExpired]
  */

@@ -5,6 +5,7 @@ import {
 } from "./actions.js";
 import { Actions, Button } from "./controls.js";
 import { plural, short, stateOf } from "./format.js";
+import { live } from "./live.js";
 import { LogSection } from "./log.js";
 import { detail } from "./operations-table.js";
 import { Payload } from "./payload.js";
@@ -62,7 +63,11 @@ function OperationActions({ value }) {
     const isSuspended = reasons.some(({ code }) => code === "operationSuspended");
     const isExternal = operation.kind === "external" && operation.state === "executing";
     const canRetry = isFinished && operation.outcome !== "succeeded";
-    return h(Actions, { label: "Actions on the operation" },
+    const cancel = isFinished ? null : h(Button, {
+        name: "cancel", isDangerous: true, onClick: () => askCancel(subject),
+    }, "Cancel");
+    const submittedBy = live.use().progress?.graph.submittedBy;
+    return h(Actions, { label: "Actions on the operation", cancel, submittedBy },
         isExternal && last
             ? h(Button, { name: "complete", onClick: () => askComplete(operation, last.id) },
                 "Complete")
@@ -75,10 +80,7 @@ function OperationActions({ value }) {
             : null,
         canRetry
             ? h(Button, { name: "retry", onClick: () => askRetryOperation(operation) }, "Retry")
-            : null,
-        isFinished ? null : h(Button, {
-            name: "cancel", isDangerous: true, onClick: () => askCancel(subject),
-        }, "Cancel"));
+            : null);
 }
 
 /** @param {{value: Api.OperationDetail}} props */

@@ -136,8 +136,8 @@ function Tools({ graph, camera, text, count, next, onText }) {
 }
 
 /**
- * What is said of a text that no title has: an operation may have this name, within a box that stands
- * for several.
+ * What is said of a text that no title has: an operation may have this name, within a box that
+ * stands for several.
  * @param {{graph: string, name: string}} props
  */
 function Unboxed({ graph, name }) {
