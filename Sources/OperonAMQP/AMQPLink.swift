@@ -60,6 +60,9 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     /// The last reported reason why there is no connection.
     private var toldReason: String?
     private let faults = FaultLog<Fault>()
+    /// Whether people were told that there is no connection, before there ever was one.
+    private var hasToldTrouble = false
+    private var hasBeenUp = false
     private var hasToldAbsence = false
     private var isDraining = false
     /// The events of the current read and their cost.
@@ -205,8 +208,14 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     }
 
     private func announceUp(number: UInt32) {
-        logger.info("connected", metadata: ["connection": "\(number)"])
-        isUp = true
+        // As loud as the trouble: who heard of that waits for this. Of later connections, the owner
+        // of the link tells.
+        logger.log(
+            level: hasToldTrouble && !hasBeenUp ? .warning : .info,
+            "connected",
+            metadata: ["connection": "\(number)"]
+        )
+        (isUp, hasBeenUp) = (true, true)
         toldReason = nil
         hasToldAbsence = false
         outbox.begin()
@@ -238,6 +247,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         // link logs the end of the link and the loss of a connection that was up.
         let isNews = reason != toldReason && !isUp && machine.state != .ended
         toldReason = reason
+        if isNews { hasToldTrouble = true }
         logger.log(
             level: isNews ? .warning : .debug,
             "not connected",

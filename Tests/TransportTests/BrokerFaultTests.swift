@@ -62,6 +62,33 @@ struct BrokerFaultTests {
         try await coordinator.close()
     }
 
+    @Test func `who is told that the broker is away is told that it has come, once`() async throws {
+        let broker = try ownBroker()
+        let sides = try TransportSides(.broker, url: broker.url)
+        let (logger, messages, ending) = WarningLog.make()
+        try await broker.kill9()
+        let worker = try sides.worker(logger: logger)
+        var said = messages.makeAsyncIterator()
+        #expect(await said.next() == "not connected")
+
+        try await broker.restart()
+        let coordinator = try sides.coordinator()
+        try await coordinator.up()
+        _ = try await worker.up()
+        var last = await said.next()
+        while last == "not connected" { last = await said.next() }
+        #expect(last == "connected")
+
+        // Of a connection that was lost, the owner of the link tells.
+        try await broker.control("close_all_connections", "a test")
+        _ = try await worker.down()
+        _ = try await worker.up()
+        try await worker.close()
+        try await coordinator.close()
+        ending.finish()
+        while let more = await said.next() { #expect(more == "not connected") }
+    }
+
     @Test func `a frozen broker is noticed by its silence`() async throws {
         let broker = try ownBroker()
         let sides = try TransportSides(.broker, url: broker.url + "/%2F?heartbeat=1")

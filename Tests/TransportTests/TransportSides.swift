@@ -134,6 +134,25 @@ struct ReasonLog: LogHandler {
     }
 }
 
+/// Hands to a test what a user of a program reads: warnings and worse.
+struct WarningLog: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+    let messages: AsyncStream<String>.Continuation
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { messages.yield("\(event.message)") }
+
+    static func make() -> (Logger, AsyncStream<String>, AsyncStream<String>.Continuation) {
+        let (stream, messages) = AsyncStream<String>.makeStream()
+        return (Logger(label: "test") { _ in WarningLog(messages: messages) }, stream, messages)
+    }
+}
+
 /// Reads one stream of events, an event at a time.
 actor EventReader<Event: Sendable> {
     private var iterator: AsyncStream<[Event]>.Iterator

@@ -80,8 +80,8 @@ export function Pager({ parts, query, next }) {
 /**
  * Buttons that do something. Readers who may not act do not see them.
  * @param {{label: string, children?: Child, cancel?: Child, submittedBy?: string}} props
- *     `cancel`: the last button, which whoever has submitted the graph sees, too; `submittedBy`: who
- *     that is
+ *     `cancel`: the last button, which whoever has submitted the graph sees, too;
+ *     `submittedBy`: who that is
  */
 export function Actions({ label, children, cancel, submittedBy }) {
     const mayAct = useMayAct();

@@ -17,7 +17,8 @@ const waitingPause = 2000;
 /**
  * The log of an operation. It follows until the operation has finished.
  * @param {{parts: (string | number)[], round: number, hasBegun: boolean,
- *     isFinished: boolean}} props `parts`: the address of the operation; `hasBegun`: whether it has had an attempt
+ *     isFinished: boolean}} props `parts`: the address of the operation; `hasBegun`: whether it has
+ *     had an attempt
  */
 export function LogSection({ parts, round, hasBegun, isFinished }) {
     const lines = useRef(new LogLines());
