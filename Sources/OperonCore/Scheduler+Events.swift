@@ -20,6 +20,9 @@ extension Scheduler {
                 number &- 1 <= workers[worker].handled
                     || configuration.violation == .acknowledgesBeyondGap
             else { break }
+            // A claim says what the worker held when it had sent so many events. What it has
+            // started since is no part of it.
+            if workers[worker].claim != nil { judgeClaim(of: worker, at: now, into: &effects) }
             // Events after a gap are not handled. The next beat shows the gap, and its answer asks
             // for a resend.
             workers[worker].handled = max(workers[worker].handled, number)

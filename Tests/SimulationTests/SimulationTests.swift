@@ -98,6 +98,14 @@ struct SimulationTests {
         #expect(simulator.run() == nil)
     }
 
+    @Test func `what a worker started after its greeting is not taken for stopped`() {
+        // A worker greets twice, because the answer is late. What it started upon the answer to the
+        // first greeting is not in the second, which was judged with the events that came later.
+        // The attempt counted as returned while it ran, and gave its key to another.
+        var simulator = Simulator(seed: 3_558_461)
+        #expect(simulator.run() == nil)
+    }
+
     @Test func `what a dropped graph depended on closes no cycle`() {
         // The ledger still knew that an operation had depended on another one, after the graph of
         // both was dropped.
