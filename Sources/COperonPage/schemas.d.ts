@@ -625,13 +625,10 @@ declare namespace Api {
         operation: Operation;
         graphName: string;
         dependencies: Dependency[];
-        /** The first of them. */
         dependents: OperationName[];
         moreDependents: number;
         attempts: Attempt[];
         reasons: Reason[];
-        /** Dependencies beyond those listed, if there are any. */
-        moreDependencies?: number;
         summary?: string;
         /** If it is not `default`. */
         qualityOfService?: string;

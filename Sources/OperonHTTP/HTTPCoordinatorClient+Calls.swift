@@ -118,10 +118,9 @@ extension HTTPCoordinatorClient {
     }
 
     package func operation(
-        _ operation: OperationSelector,
-        dependenciesMax: Int?
+        _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
-        try await value(Ask(.GET, operation).with("dependencies", dependenciesMax))
+        try await value(Ask(.GET, operation))
     }
 
     package func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation {

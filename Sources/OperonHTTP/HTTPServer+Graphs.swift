@@ -115,11 +115,8 @@ extension HTTPServer {
     private static let operationPath = "/v1/graphs/{graph}/operations/{operation}"
 
     static let operationRoutes: [Route] = [
-        Route("GET", operationPath, .view, query: ["dependencies"]) { call in
-            let listed = try call.number("dependencies", Int.self)
-            return .json(
-                try await call.client.operation(call.operation, dependenciesMax: listed)
-            )
+        Route("GET", operationPath, .view) { call in
+            .json(try await call.client.operation(call.operation))
         },
         Route("GET", operationPath + "/explain", .view) { call in
             .json(try await call.client.explain(call.operation))

@@ -239,8 +239,6 @@ package struct OperationDetail: Hashable, Sendable, Codable {
     /// The operation's own input, if it is text; of a long one the beginning.
     package var input: String?
     package var dependencies: [DependencyView] = []
-    /// How many more dependencies there are than those listed; `nil`: none.
-    package var moreDependencies: Int?
     package var dependents: [OperationName] = []
     /// How many more dependents there are than those listed.
     package var moreDependents = 0

@@ -47,11 +47,7 @@ package protocol CoordinatorClient: Sendable {
     ) async throws(ClientError) -> RecordPage
     /// The states of all operations of a graph.
     func states(of graph: String) async throws(ClientError) -> StateRunsView
-    /// - Parameter dependenciesMax: How many dependencies are listed; `nil`: all.
-    func operation(
-        _ operation: OperationSelector,
-        dependenciesMax: Int?
-    ) async throws(ClientError) -> OperationDetail
+    func operation(_ operation: OperationSelector) async throws(ClientError) -> OperationDetail
     func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation
     /// The operation's own input. `nil` if it has none, or if its kind is built in and it is not
     /// external.
@@ -476,13 +472,4 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     }()
 
     package var description: String { message }
-}
-
-extension CoordinatorClient {
-    /// An operation with all of its dependencies.
-    package func operation(
-        _ operation: OperationSelector
-    ) async throws(ClientError) -> OperationDetail {
-        try await self.operation(operation, dependenciesMax: nil)
-    }
 }

@@ -104,12 +104,9 @@ package struct TappedClient: CoordinatorClient {
     }
 
     package func operation(
-        _ operation: OperationSelector,
-        dependenciesMax: Int?
+        _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
-        try await call("operation") {
-            try await $0.operation(operation, dependenciesMax: dependenciesMax)
-        }
+        try await call("operation") { try await $0.operation(operation) }
     }
 
     package func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation {

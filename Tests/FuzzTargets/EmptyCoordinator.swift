@@ -65,10 +65,7 @@ struct EmptyCoordinator: CoordinatorClient {
         try refuse()
     }
 
-    func operation(
-        _ operation: OperationSelector,
-        dependenciesMax: Int?
-    ) async throws(ClientError) -> OperationDetail {
+    func operation(_ operation: OperationSelector) async throws(ClientError) -> OperationDetail {
         try refuse()
     }
 

@@ -52,28 +52,6 @@ import Testing
         ) throws -> GraphDescription { GraphDescription(name: name) }
     }
 
-    @Test(arguments: [(nil, 3, nil), (0, 0, 3), (2, 2, 1), (3, 3, nil), (9, 3, nil)])
-    func `an operation lists as many dependencies as are asked for`(
-        asked: Int?,
-        listed: Int,
-        more: Int?
-    ) async throws {
-        try await ServedCluster.run { served in
-            try await ServedCluster.client(.init(url: served.url)) { client in
-                var last = OperationDescription(name: "last", work: .nothing)
-                last.dependencies = ["a", "b", "c"].map { DependencyDescription($0) }
-                let others = ["a", "b", "c"].map { OperationDescription(name: $0, work: .nothing) }
-                let graph = GraphDescription(name: "g", operations: others + [last])
-                let view = try await client.submit(Submission(graph: graph))
-                let selector = OperationSelector(graph: "\(view.id)", operation: "last")
-                let detail = try await client.operation(selector, dependenciesMax: asked)
-                let names = detail.dependencies.map(\.operation.name)
-                #expect(names == Array(["a", "b", "c"].prefix(listed)))
-                #expect(detail.moreDependencies == more)
-            }
-        }
-    }
-
     @Test func `TLS is spoken with those whose authority is known, and with no other`() async throws
     {
         let certificates = try Certificates()

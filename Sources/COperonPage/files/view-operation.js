@@ -24,7 +24,7 @@ const dependenciesMax = 100;
 export function OperationView({ route }) {
     const parts = ["graphs", route.graph ?? "", "operations", route.operation ?? ""];
     /** @type {import("./resource.js").Resource<Api.OperationDetail>} */
-    const { value, error } = useResource(address(parts, { dependencies: dependenciesMax }));
+    const { value, error } = useResource(address(parts));
     const title = value?.operation.name ?? route.operation ?? "";
     if (!value) {
         return h("div", null, h(Heading, { title }), h(Missing, { error }));
@@ -181,15 +181,15 @@ function Dependencies({ value }) {
         { title: "Condition", cell: ({ condition }) => condition },
         { title: "State", cell: (dependency) => h(State, { state: stateOf(dependency) }) },
     ];
-    const { moreDependencies } = value;
+    const moreDependencies = value.dependencies.length - dependenciesMax;
     const more = value.moreDependents > 0 ? `and ${value.moreDependents} more` : null;
     return h("div", null,
         h(Section, { title: "Depends on", id: "dependencies-section" },
             table({ id: "dependencies", caption: "Depends on", columns,
-                items: value.dependencies,
+                items: value.dependencies.slice(0, dependenciesMax),
                 keyOf: ({ operation }) => `${operation.graph}/${operation.index}`,
                 empty: "It depends on no operation." }),
-            moreDependencies
+            moreDependencies > 0
                 ? h("p", { class: "soft", id: "more-dependencies" },
                     `and ${moreDependencies} more. To see all: operon show `
                     + `${graph}/@${value.operation.index}`)

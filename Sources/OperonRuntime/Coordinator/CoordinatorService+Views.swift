@@ -260,10 +260,7 @@ extension CoordinatorService {
     /// The most dependents that one answer names.
     private static let dependentsMax = 100
 
-    private func detail(
-        of operation: OperationID,
-        dependenciesMax: Int
-    ) throws(ClientError) -> OperationDetail {
+    func detail(of operation: OperationID) throws(ClientError) -> OperationDetail {
         try check(operation)
         let index = Int(operation.index)
         let description = catalog[operation.graph].operations[index]
@@ -283,8 +280,7 @@ extension CoordinatorService {
             let text = String(decoding: input.bytes.prefix(Self.inputBytesShown), as: UTF8.self)
             return input.bytes.contains(0) ? nil : text
         }
-        let dependencies = scheduler.dependencies(of: operation)
-        detail.dependencies = dependencies.prefix(dependenciesMax).map { edge in
+        detail.dependencies = scheduler.dependencies(of: operation).map { edge in
             DependencyView(
                 operation: name(of: edge.operation, in: description),
                 condition: edge.condition,
@@ -292,8 +288,6 @@ extension CoordinatorService {
                 outcome: scheduler.outcomeKind(of: edge.operation)
             )
         }
-        let moreDependencies = dependencies.count - detail.dependencies.count
-        detail.moreDependencies = moreDependencies > 0 ? moreDependencies : nil
         let dependents = scheduler.dependents(of: operation)
         detail.dependents = dependents.prefix(Self.dependentsMax).map { name(of: $0) }
         detail.moreDependents = max(0, dependents.count - Self.dependentsMax)
@@ -303,15 +297,12 @@ extension CoordinatorService {
 
     /// The details with the attempts, which only the store has.
     ///
-    /// - Parameters:
-    ///   - isChanged: Whether the caller has changed the operation.
-    ///   - dependenciesMax: How many dependencies are listed; `nil`: all.
+    /// - Parameter isChanged: Whether the caller has changed the operation.
     func detail(
         of operation: OperationID,
-        isChanged: Bool,
-        dependenciesMax: Int? = nil
+        isChanged: Bool
     ) async throws(ClientError) -> OperationDetail {
-        var detail = try detail(of: operation, dependenciesMax: dependenciesMax ?? .max)
+        var detail = try detail(of: operation)
         let attempts = try await stored(isChanged: isChanged) {
             try await $0.attempts(of: operation)
         }

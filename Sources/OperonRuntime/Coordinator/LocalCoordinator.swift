@@ -166,15 +166,10 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func operation(
-        _ operation: OperationSelector,
-        dependenciesMax: Int?
+        _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
         try await answers.read { service async throws(ClientError) in
-            try await service.detail(
-                of: try service.find(operation),
-                isChanged: false,
-                dependenciesMax: dependenciesMax
-            )
+            try await service.detail(of: try service.find(operation), isChanged: false)
         }
     }
 
