@@ -138,7 +138,9 @@ broker_restart() {
     rm -f "$dir"/mnesia/*.pid
     (
         broker_close_descriptors
-        broker_environment "$dir" setsid rabbitmq-server
+        # What a dying broker leaves where it was started belongs into its folder.
+        cd "$dir" || exit 1
+        broker_environment "$PWD" setsid rabbitmq-server
     ) >>"$dir/out" 2>&1 </dev/null &
     server=$!
     until broker_takes_logins "$dir"; do
