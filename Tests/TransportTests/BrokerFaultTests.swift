@@ -65,7 +65,7 @@ struct BrokerFaultTests {
     @Test func `who is told that the broker is away is told that it has come, once`() async throws {
         let broker = try ownBroker()
         let sides = try TransportSides(.broker, url: broker.url)
-        let (logger, messages, ending) = WarningLog.make()
+        let (logger, messages, ending) = HeardLog.warnings()
         try await broker.kill9()
         let worker = try sides.worker(logger: logger)
         var said = messages.makeAsyncIterator()

@@ -31,7 +31,7 @@ struct BrokerTLSTests {
             await coordinator.transport.send(body, to: workers[0].firstAddress, priority: 0)
             #expect(try await workers[0].message() == body)
 
-            let (logger, reasons) = ReasonLog.make()
+            let (logger, reasons) = HeardLog.reasons()
             let stranger = try sides.with(url: url + certificates.path("other.pem"))
                 .worker(logger: logger)
             let reason = await reasons.first { _ in true }
@@ -83,7 +83,7 @@ struct BrokerTLSTests {
         let authority = server == .strangeAuthority ? "other.pem" : "ca.pem"
         url += "?cacertfile=" + certificates.path(authority)
 
-        let (logger, reasons) = ReasonLog.make()
+        let (logger, reasons) = HeardLog.reasons()
         let worker = try TransportSides(.broker, url: url).worker(logger: logger)
         let reason = try #require(await reasons.first { _ in true })
         try await worker.close()
@@ -109,7 +109,7 @@ struct BrokerTLSTests {
         let port = try LoopbackPort.take()
         let program = try certificates.serve("server.pem", on: port)
         defer { Certificates.end(program) }
-        let (logger, reasons) = ReasonLog.make()
+        let (logger, reasons) = HeardLog.reasons()
         let url = "amqp://guest:s3cret@localhost:\(port)"
         let worker = try TransportSides(.broker, url: url).worker(logger: logger)
         let reason = try #require(await reasons.first { _ in true })
@@ -154,7 +154,7 @@ struct BrokerTLSTests {
                 try await coordinator.close()
             }
 
-            let (logger, reasons) = ReasonLog.make()
+            let (logger, reasons) = HeardLog.reasons()
             let stranger = try TransportSides(.broker, url: password).worker(logger: logger)
             let reason = await reasons.first { _ in true }
             #expect(reason?.contains("CERTIFICATE_REQUIRED") == true, "\(reason ?? "none")")

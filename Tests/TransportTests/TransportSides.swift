@@ -113,43 +113,37 @@ func testLogger(_ label: String) -> Logger {
     return logger
 }
 
-/// Hands the reasons why a link is not connected to a test that waits for one.
-struct ReasonLog: LogHandler {
+/// Hands to a test what a program logs.
+struct HeardLog: LogHandler {
     var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.debug
-    let reasons: AsyncStream<String>.Continuation
+    var logLevel: Logger.Level
+    let hear: @Sendable (LogEvent) -> Void
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) {
-        if let reason = event.metadata?["reason"] { reasons.yield("\(reason)") }
-    }
+    func log(event: LogEvent) { hear(event) }
 
-    static func make() -> (Logger, AsyncStream<String>) {
+    /// The reasons why a link is not connected.
+    static func reasons() -> (Logger, AsyncStream<String>) {
         let (stream, continuation) = AsyncStream<String>.makeStream()
-        return (Logger(label: "test") { _ in ReasonLog(reasons: continuation) }, stream)
-    }
-}
-
-/// Hands to a test what a user of a program reads: warnings and worse.
-struct WarningLog: LogHandler {
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.warning
-    let messages: AsyncStream<String>.Continuation
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
+        let logger = Logger(label: "test") { _ in
+            HeardLog(logLevel: .debug) { event in
+                if let reason = event.metadata?["reason"] { continuation.yield("\(reason)") }
+            }
+        }
+        return (logger, stream)
     }
 
-    func log(event: LogEvent) { messages.yield("\(event.message)") }
-
-    static func make() -> (Logger, AsyncStream<String>, AsyncStream<String>.Continuation) {
-        let (stream, messages) = AsyncStream<String>.makeStream()
-        return (Logger(label: "test") { _ in WarningLog(messages: messages) }, stream, messages)
+    /// What a user of a program reads: warnings and worse.
+    static func warnings() -> (Logger, AsyncStream<String>, AsyncStream<String>.Continuation) {
+        let (stream, continuation) = AsyncStream<String>.makeStream()
+        let logger = Logger(label: "test") { _ in
+            HeardLog(logLevel: .warning) { continuation.yield("\($0.message)") }
+        }
+        return (logger, stream, continuation)
     }
 }
 
