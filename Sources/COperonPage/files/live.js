@@ -71,6 +71,7 @@ export function touch() {
 function restart() {
     running?.abort();
     running = undefined;
+    looked = undefined;
     if (!isAllowed || document.hidden) return;
     running = new AbortController();
     void follow(watched, running.signal);

@@ -101,7 +101,11 @@ struct Logs: AsyncParsableCommand {
         if case .graph(let graph) = selector, session.console.format == .text, !query.follow,
             query.tail == nil, query.since == nil
         {
-            try await tellLost(of: graph, query, session, besides: printer.printed)
+            do {
+                try await tellLost(of: graph, query, session, besides: printer.printed)
+            } catch let error as ClientError where error.code == .notFound {
+                // An earlier coordinator does not know the question, or the graph was just dropped.
+            }
         }
         guard printer.hasPrintedNothing, session.console.format == .text, !query.follow,
             query.tail == nil, query.since == nil
@@ -124,15 +128,16 @@ struct Logs: AsyncParsableCommand {
         let speech = session.console.speech
         var lines: [String] = []
         var count = 0
-        var after: UInt32?
-        repeat {
+        var first: UInt32 = 0
+        while true {
             let page = try await session.client.records(
                 of: graph,
-                after: after,
+                after: first,
                 limit: pageOperations
             )
             for (place, record) in page.records.enumerated() {
-                let index = (after ?? 0) + UInt32(place)
+                // The numbers come from outside.
+                let index = first &+ UInt32(truncatingIfNeeded: place)
                 for attempt in record.attempts ?? [] where attempt.ending == "lost" {
                     guard query.attempt.map({ $0 == attempt.number }) ?? true,
                         !printed.contains(.init(operation: index, attempt: attempt.number))
@@ -145,8 +150,9 @@ struct Logs: AsyncParsableCommand {
                     lines.append(speech.lostLog(attempt.number, of: record.name, by: worker))
                 }
             }
-            after = page.next
-        } while after != nil
+            guard let next = page.next, next > first else { break }
+            first = next
+        }
         if count > lostMax { lines.append(speech.moreLost(count - lostMax)) }
         session.console.say(lines)
     }
