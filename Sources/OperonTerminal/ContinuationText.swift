@@ -42,32 +42,96 @@ package struct ContinuationText {
     }
 
     /// One line for each operation, in the order of the graph.
-    package var plan: [String] {
-        let lines = view.operations.map { operation in
-            let name = TerminalText.line(operation.name)
-            return operation.stays == nil
-                ? "\(name): runs, \(reason(operation).clause)" : "\(name): stays"
+    ///
+    /// - Parameter folds: Whether elements of a repeated operation share a line if they stay, or
+    ///   run for the same reason.
+    package func plan(folds: Bool = true) -> [String] {
+        struct Shared: Hashable {
+            let repeated: Substring
+            let what: String
         }
-        return (lines + view.removed.map { "\(TerminalText.line($0)): removed" })
+        let lines = view.operations.map { operation in
+            operation.stays == nil ? "runs, \(reason(operation).clause)" : "stays"
+        }
+        var counts: [Shared: Int] = [:]
+        func shared(_ index: Int) -> Shared? {
+            Self.repeated(view.operations[index].name).map {
+                Shared(repeated: $0, what: lines[index])
+            }
+        }
+        if folds {
+            for index in lines.indices {
+                if let key = shared(index) { counts[key, default: 0] += 1 }
+            }
+        }
+        var plan: [String] = []
+        for (index, what) in lines.enumerated() {
+            guard folds, let key = shared(index), let count = counts[key], count != 1 else {
+                plan.append("\(TerminalText.line(view.operations[index].name)): \(what)")
+                continue
+            }
+            // The first of them stands for all.
+            guard count > 1 else { continue }
+            counts[key] = 0
+            let first = view.operations[index]
+            let does = first.stays == nil ? "run, \(reason(first).clauses)" : "stay"
+            plan.append(
+                "\(TerminalText.line(String(key.repeated)))[*]: \(count) elements \(does)"
+            )
+        }
+        return (plan + view.removed.map { "\(TerminalText.line($0)): removed" })
             .map { style.spelled($0) }
     }
 
-    /// Why an operation runs: as the heading of all that run for the same reason, and after “runs”.
-    private func reason(_ operation: ContinuedOperationView) -> (heading: String, clause: String) {
-        if let dependency = operation.dependency {
-            return ("after others that run", "because “\(TerminalText.line(dependency))” runs")
+    /// The repeated operation of which a name is an element: `render` of `render[night]`.
+    private static func repeated(_ name: String) -> Substring? {
+        guard name.hasSuffix("]"), let start = name.firstIndex(of: "["), start > name.startIndex
+        else { return nil }
+        return name[..<start]
+    }
+
+    /// Why an operation runs: as the heading of all that run for the same reason, and after “runs”
+    /// and “run”.
+    private struct Reason {
+        let heading: String
+        let clause: String
+        let clauses: String
+
+        init(_ heading: String, _ clause: String, _ clauses: String? = nil) {
+            (self.heading, self.clause, self.clauses) = (heading, clause, clauses ?? clause)
         }
-        return switch operation.reason {
-        case "added": ("new", "because it is new")
-        case "asked": ("asked for", "as asked for")
-        case "changed": ("changed", "because it has changed")
-        case "unfinished": ("not finished", "because it has not finished")
+    }
+
+    private func reason(_ operation: ContinuedOperationView) -> Reason {
+        if let dependency = operation.dependency {
+            let clause = "because “\(TerminalText.line(dependency))” runs"
+            return Reason("after others that run", clause)
+        }
+        switch operation.reason {
+        case "added": return Reason("new", "because it is new", "because they are new")
+        case "asked": return Reason("asked for", "as asked for")
+        case "changed":
+            return Reason("changed", "because it has changed", "because they have changed")
+        case "unfinished":
+            return Reason(
+                "not finished",
+                "because it has not finished",
+                "because they have not finished"
+            )
         case "additions":
-            ("what it added did not succeed", "because what it added did not succeed")
-        case "failed": ("failed", "because it failed")
-        case "cancelled": ("cancelled", "because it was cancelled")
-        case "skipped": ("skipped", "because it was skipped")
-        case let other: (TerminalText.line(other ?? ""), TerminalText.line(other ?? ""))
+            return Reason(
+                "what it added did not succeed",
+                "because what it added did not succeed",
+                "because what they added did not succeed"
+            )
+        case "failed": return Reason("failed", "because it failed", "because they failed")
+        case "cancelled":
+            return Reason("cancelled", "because it was cancelled", "because they were cancelled")
+        case "skipped":
+            return Reason("skipped", "because it was skipped", "because they were skipped")
+        case let other:
+            let text = TerminalText.line(other ?? "")
+            return Reason(text, text)
         }
     }
 }

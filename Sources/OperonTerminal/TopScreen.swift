@@ -62,7 +62,7 @@ package struct TopScreen: Sendable {
         case overview
         /// The unfinished operations of a graph.
         case operations(of: UInt32, [OperationView])
-        case text(title: String, [String])
+        case text(about: Row, [String])
     }
 
     private struct Choice {
@@ -89,6 +89,11 @@ package struct TopScreen: Sendable {
     /// The graph whose operations are shown; `nil`: none.
     package var openGraph: UInt32? {
         if case .operations(let graph, _)? = pages.last { graph } else { nil }
+    }
+
+    /// What the shown text is about; `nil`: no text is shown.
+    package var openText: Row? {
+        if case .text(let row, _)? = pages.last { row } else { nil }
     }
 
     // MARK: - What is shown
@@ -118,9 +123,14 @@ package struct TopScreen: Sendable {
         keepChoice()
     }
 
-    package mutating func show(title: String, _ lines: [String]) {
-        push(.text(title: title, lines))
-        scroll = 0
+    /// Shows or updates a text about a graph or an operation.
+    package mutating func show(_ lines: [String], about row: Row) {
+        if openText == row {
+            pages[pages.count - 1] = .text(about: row, lines)
+        } else {
+            push(.text(about: row, lines))
+            scroll = 0
+        }
     }
 
     /// The graph whose operations are shown is not there any more.
@@ -287,7 +297,9 @@ package struct TopScreen: Sendable {
     /// The lines between header and footer, and the number of the line that is chosen.
     private func body(_ width: Int) -> (lines: [String], marked: Int?) {
         switch pages.last {
-        case .text(let title, let lines):
+        case .text(let row, let lines):
+            let title =
+                if case .graph(let graph) = row { "Graph \(graph)" } else { row.selector }
             let shown = lines.flatMap { wrapped($0, width) }
             return ([style.tinted(fitted(title, width), .strong)] + shown, nil)
         case .operations(let graph, let operations):

@@ -134,10 +134,20 @@ extension ViewText {
     package func stillRunning(_ graph: GraphView) -> String {
         let counts = graph.counts
         let finished = "\(counts.finished) of \(plural(counts.total, "operation"))"
-        return said(
-            "Timed out: \(name(graph)) has finished \(finished). "
-                + "To keep waiting: operon wait \(graph.id)"
-        )
+        var sentence = "Timed out: \(name(graph)) has finished \(finished). "
+        if let asked = asked(graph) { sentence += asked + " " }
+        return said(sentence + "To keep waiting: operon wait \(graph.id)")
+    }
+
+    /// The graph waits for people; `nil`: it does not.
+    package func waitsForPeople(_ graph: GraphView) -> String? {
+        asked(graph).map { said("\(name(graph)): \($0)") }
+    }
+
+    private func asked(_ graph: GraphView) -> String? {
+        guard let count = graph.awaitingCompletion, count > 0 else { return nil }
+        let verb = count == 1 ? "waits" : "wait"
+        return "\(plural(count, "operation")) \(verb) for somebody: operon approvals."
     }
 
     /// The user stopped watching.

@@ -76,8 +76,13 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// `approvals`: what waits for people, the longest first.
-    package func approvals(_ operations: [OperationDetail]) -> [String] {
+    /// `approvals`: what waits for people, each with what is asked below it.
+    ///
+    /// - Parameter question: Lines that a terminal can show.
+    package func approvals(
+        _ operations: [OperationDetail],
+        question: (OperationDetail) -> [String]
+    ) -> [String] {
         guard !operations.isEmpty else { return [] }
         let haveTimeouts = operations.contains { timeout(of: $0) != nil }
         var columns = [
@@ -85,7 +90,6 @@ extension ViewText {
             TextTable.Column(title: "SINCE", importance: 1),
         ]
         if haveTimeouts { columns.append(TextTable.Column(title: "TIMES OUT", importance: 2)) }
-        columns.append(TextTable.Column(title: "QUESTION", isFlexible: true))
         var table = TextTable(columns)
         for detail in operations {
             var cells = [
@@ -95,10 +99,13 @@ extension ViewText {
             if haveTimeouts {
                 cells.append(TextTable.Cell(timeout(of: detail).map { time($0) } ?? ""))
             }
-            cells.append(TextTable.Cell(shown(detail.summary ?? detail.input ?? "")))
             table.add(cells)
         }
-        return table.lines(style: style, width: width)
+        let lines = table.lines(style: style, width: width)
+        return lines.prefix(1)
+            + zip(lines.dropFirst(), operations).flatMap { line, detail in
+                [line] + question(detail).map { "  " + style.spelled($0) }
+            }
     }
 
     /// When its attempt times out; `nil`: it has no timeout.

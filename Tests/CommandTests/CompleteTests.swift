@@ -108,14 +108,25 @@ import Testing
             try await waitUntilExecuting("asks/first", up)
             try await waitUntilExecuting("asks/second", up)
             let listed = try await up.operon("approvals")
-            #expect(listed.output.contains(#"{"build":17}"#), "\(listed.output)")
-            #expect(listed.output.contains("Send the report?"))
+            #expect(listed.output.contains("\n  build: 17\n"), "\(listed.output)")
+            #expect(listed.output.contains("\n  Send the report?\n"))
             #expect(listed.output.contains("TIMES OUT"))
             let all = try await up.operon("list")
             #expect(all.output.contains("running, 2 approvals"), "\(all.output)")
             let status = try await up.operon("status", "asks")
             #expect(status.output.contains("2; to list them: operon approvals"), "\(status.output)")
             #expect(try await up.operon("approvals", "--output", "quiet").outputLines.count == 2)
+            // Whoever waits for the graph learns what it waits for.
+            let waited = try await up.operon("wait", "asks", "--timeout", "0.1s")
+            #expect(waited.end == .exit(4))
+            #expect(
+                waited.errors == """
+                    graph 0 “asks”: 2 operations wait for somebody: operon approvals.
+                    Timed out: graph 0 “asks” has finished 0 of 2 operations. 2 operations wait \
+                    for somebody: operon approvals. To keep waiting: operon wait 0
+
+                    """
+            )
             let shown = try await up.operon("show", "asks/first")
             #expect(shown.output.contains(#"input     {"build":17}"#), "\(shown.output)")
 

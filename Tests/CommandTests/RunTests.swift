@@ -41,6 +41,49 @@ import Testing
         }
     }
 
+    @Test func `a dry run prints scripts as they are, and JSON for programs`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                operations:
+                  list: { run: 'echo 1' }
+                  each:
+                    forEach: { output: list }
+                    run: 'echo "$item"'
+                  script:
+                    run: |
+                      set -e
+                      touch a
+                    dependencies: [each]
+                """
+            )
+            let text = try await workspace.operon(["run", "--dry-run", file])
+            #expect(
+                text.output == """
+                    list: echo 1
+                    each.forEach: adds an operation for each element that it finds
+                    each: nothing
+                    script:
+                        set -e
+                        touch a
+
+                    """
+            )
+            let json = try await workspace.operon(["run", "--dry-run", "--output", "json", file])
+            #expect(json.end == .exit(0))
+            #expect(
+                json.output.hasPrefix(
+                    #"{"operations":[{"command":["/bin/sh","-c","echo 1"],"isUpToDate":false,"#
+                        + #""kind":"command","name":"list"},"#
+                ),
+                "\(json.output)"
+            )
+            let names = try await workspace.operon(["run", "--dry-run", "--output", "quiet", file])
+            #expect(names.output == "list\neach.forEach\neach\nscript\n")
+        }
+    }
+
     @Test func `targets run with what they need, and nothing else`() async throws {
         try await Workspace.run { workspace in
             let file = try workspace.write("graph.yaml", Self.diamond)

@@ -48,6 +48,28 @@ import Testing
         }
     }
 
+    @Test func `what it explains is brought up to date`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", "operations: { gate: { external: true } }")
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let top = try workspace.start(
+                "operon",
+                ["top", "--coordinator", up.address, "--interval", "100ms"],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await top.says("0 of 2 slots busy")
+            try top.type("\r")
+            try await top.says("gate")
+            try top.type("e")
+            try await top.says("0/gate is executing")
+            #expect(try await up.operon("complete", "0/gate", "--yes").end == .exit(0))
+            try await top.says("0/gate succeeded")
+            try top.type("q")
+            #expect(try await top.end().end == .exit(0))
+        }
+    }
+
     @Test(arguments: [SIGINT, SIGTERM, SIGQUIT, 0])
     func `it ends while the coordinator does not answer`(signal: Int32) async throws {
         try await Workspace.run { workspace in

@@ -152,12 +152,16 @@ import Testing
 
     @Test func `a long text is scrolled, and left again`() {
         var screen = Self.full
-        screen.show(title: "3/x", (1...30).map { "line \($0)" })
+        let row = TopScreen.Row.operation(graph: 3, name: "x")
+        screen.show((1...30).map { "line \($0)" }, about: row)
         #expect(screen.lines(Self.size)[2...4] == ["3/x", "line 1", "line 2"])
         _ = screen.pressed(.pageDown, Self.size)
         #expect(screen.lines(Self.size)[2] == "line 9")
         for _ in 0..<40 { _ = screen.pressed(.down, Self.size) }
         #expect(screen.lines(Self.size)[11] == "line 30")
+        // A newer text stays where it was scrolled to.
+        screen.show((1...30).map { "new \($0)" }, about: row)
+        #expect(screen.lines(Self.size)[11] == "new 30")
         _ = screen.pressed(.escape, Self.size)
         #expect(screen.pressed(.enter, Self.size) == .open(3))
     }
@@ -195,7 +199,7 @@ import Testing
         screen.show(Self.snapshot([Self.graph(1, "a"), Self.graph(2, "b"), Self.graph(3, "c")]))
         #expect(screen.pressed(.down, Self.size) == nil)
         #expect(screen.pressed(.enter, Self.size) == .open(2))
-        screen.show(title: "Graph 2", ["text"])
+        screen.show(["text"], about: .graph(2))
         #expect(screen.pressed(.escape, Self.size) == nil)
         #expect(screen.pressed(.enter, Self.size) == .open(2))
         screen.show(Self.snapshot([Self.graph(1, "a"), Self.graph(3, "c")]))

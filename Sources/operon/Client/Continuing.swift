@@ -54,7 +54,7 @@ struct ContinuingArguments: ParsableArguments {
         guard let new = view.graph else {
             let running = view.operations.filter { $0.stays == nil }.map(\.name)
             return try session.console.show(view, names: running) {
-                ContinuationText(view, $0.style).plan
+                ContinuationText(view, $0.style).plan()
             }
         }
         let id = String(new.id)

@@ -34,7 +34,7 @@ struct TopSession {
     /// What somebody asked for with a key.
     private enum Answer: Sendable {
         case operations([OperationView], of: UInt32)
-        case text(title: String, [String])
+        case text([String], about: TopScreen.Row)
         case sentence(String)
     }
 
@@ -43,6 +43,7 @@ struct TopSession {
         var snapshot: ClusterSnapshot?
         var running: [ClusterSnapshot.Running]?
         var page: (graph: UInt32, operations: [OperationView])?
+        var text: (about: TopScreen.Row, lines: [String])?
         /// The open graph is not there any more, for this reason.
         var gone: (graph: UInt32, why: String)?
         /// An update failed; the next one may not.
@@ -51,11 +52,18 @@ struct TopSession {
         var answer: (question: Int, Answer)?
     }
 
+    private struct Open: Sendable {
+        /// The graph whose operations are shown.
+        var graph: UInt32?
+        /// What the shown text is about.
+        var text: TopScreen.Row?
+    }
+
     private final class Inbox: Sendable {
         private let events: AsyncStream<Event>.Continuation
         private let news = Mutex<News?>(nil)
-        /// The graph whose operations are shown.
-        let openGraph = Mutex<UInt32?>(nil)
+        /// What is shown, and so is asked for again.
+        let open = Mutex(Open())
 
         init(_ events: AsyncStream<Event>.Continuation) { self.events = events }
 
@@ -150,7 +158,8 @@ struct TopSession {
                         }
                     }
                 }
-                inbox.openGraph.withLock { $0 = screen.openGraph }
+                let open = Open(graph: screen.openGraph, text: screen.openText)
+                inbox.open.withLock { $0 = open }
                 draw(screen)
             }
             return ExitStatus.success
@@ -199,13 +208,14 @@ struct TopSession {
         if let (graph, operations) = news.page, screen.openGraph == graph {
             screen.show(operations, of: graph)
         }
+        if let (row, lines) = news.text, screen.openText == row { screen.show(lines, about: row) }
         if let (graph, why) = news.gone { screen.close(graph, why) }
         if let missed = news.missed { screen.miss(missed) }
         guard let (number, answer) = news.answer, number == question else { return }
         screen.say("")
         switch answer {
         case .operations(let operations, let graph): screen.show(operations, of: graph)
-        case .text(let title, let lines): screen.show(title: title, lines)
+        case .text(let lines, let row): screen.show(lines, about: row)
         case .sentence(let sentence): screen.say(sentence)
         }
     }
@@ -231,7 +241,12 @@ struct TopSession {
             do throws(ClientError) {
                 let snapshot = try await snapshot(running)
                 inbox.put { $0.snapshot = snapshot }
-                if let graph = inbox.openGraph.withLock({ $0 }) { try await update(graph, inbox) }
+                let open = inbox.open.withLock { $0 }
+                if let graph = open.graph { try await update(graph, inbox) }
+                if let row = open.text {
+                    let lines = try await text(about: row)
+                    inbox.put { $0.text = (row, lines) }
+                }
             } catch {
                 inbox.put { $0.missed = error.message }
             }
@@ -297,23 +312,10 @@ struct TopSession {
     }
 
     private func perform(_ action: TopScreen.Action) async throws(ClientError) -> Answer {
-        // The screen breaks its lines, and cannot do that within a colour.
-        let plain = TerminalStyle(
-            overprints: false,
-            hasColor: false,
-            hasUnicode: style.hasUnicode
-        )
-        let text = ViewText(style: plain, width: nil)
         switch action {
         case .quit: return .sentence("")
         case .open(let graph): return .operations(try await unfinished(in: graph), of: graph)
-        case .explain(.graph(let graph)):
-            let view = try await session.client.graph(String(graph))
-            return .text(title: "Graph \(graph)", text.graph(view))
-        case .explain(.operation(let graph, let name)):
-            let operation = OperationSelector(graph: String(graph), operation: name)
-            let explanation = try await session.client.explain(operation)
-            return .text(title: "\(graph)/\(name)", text.explanation(explanation))
+        case .explain(let row): return .text(try await text(about: row), about: row)
         case .cancel(let row):
             let target: TargetSelector =
                 switch row {
@@ -325,6 +327,22 @@ struct TopSession {
             request.reason = "operon top"
             _ = try await session.client.cancel(target, request)
             return .sentence("\(row.selector) is being cancelled.")
+        }
+    }
+
+    private func text(about row: TopScreen.Row) async throws(ClientError) -> [String] {
+        // The screen breaks its lines, and cannot do that within a colour.
+        let plain = TerminalStyle(
+            overprints: false,
+            hasColor: false,
+            hasUnicode: style.hasUnicode
+        )
+        let text = ViewText(style: plain, width: nil)
+        switch row {
+        case .graph(let graph): return text.graph(try await session.client.graph(String(graph)))
+        case .operation(let graph, let name):
+            let operation = OperationSelector(graph: String(graph), operation: name)
+            return text.explanation(try await session.client.explain(operation))
         }
     }
 }

@@ -48,7 +48,7 @@ final class Troubles: Sendable {
                 case .failed: await tellFailure(of: operation, event.error?.message ?? "")
                 case .skipped: skipped.append((operation, event.count ?? 1))
                 case .succeeded, .cancelled: continue
-                case nil: await tellRetry(of: operation)
+                case nil: await tellRetry(of: operation, decidedAt: event.at)
                 }
             }
             await tell(skipped)
@@ -108,15 +108,15 @@ final class Troubles: Sendable {
         await display.tell(moves, at: SystemClock.now())
     }
 
-    private func tellRetry(of operation: OperationName) async {
+    private func tellRetry(of operation: OperationName, decidedAt: TimeText) async {
+        guard let detail = await detail(of: operation) else { return }
+        // The next attempts may have begun, or ended, by now.
+        let made = detail.attempts.last { $0.endedAt.map { $0 <= decidedAt } ?? false }
         // Without a failure, it cannot do its work yet, which is nothing wrong.
-        guard let detail = await detail(of: operation), let last = detail.attempts.last,
-            let error = detail.attempts.last(where: { $0.error != nil })?.error
-        else { return }
+        guard let made, let error = made.error else { return }
         let due = detail.reasons.first { $0.code == "retryAt" }?.until?.time
         let next = NextAttempt(
-            // It may have begun by now.
-            number: Int(last.number) + (last.ending == nil ? 0 : 1),
+            number: Int(made.number) + 1,
             of: min(max(0, detail.retry?.limit ?? 0), Self.retriesMax) + 1,
             pause: due.map { $0 - SystemClock.wall() },
             why: error.message

@@ -39,7 +39,9 @@ struct Approvals: AsyncParsableCommand {
                 )
             }
             try session.console.show(waiting, names: waiting.operations.map(\.operation.selector)) {
-                $0.approvals(waiting.operations)
+                $0.approvals(waiting.operations) {
+                    QuestionText.lines(summary: $0.summary ?? "", input: $0.input)
+                }
             }
             guard let first = waiting.operations.first else {
                 return session.console.say(["Nothing waits for anybody."])

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Logging
 import OperonArguments
 import OperonCore
 import OperonModel
@@ -152,10 +151,15 @@ struct Run: AsyncParsableCommand {
         let graph = try graphFile.load(targets: targets, failFast: failureMode == .failFast)
         try checkFrom(graph)
         if dryRun {
+            let dryRun = DryRun(
+                graph: graph,
+                console: Console(format: output, environment: environment),
+                folds: !elements
+            )
             guard resume, let store, UserFile.byteCount(of: store) != nil else {
-                return DryRun(graph: graph).print()
+                return try dryRun.print()
             }
-            return try await DryRun(graph: graph).print(resuming: store, again: Set(from))
+            return try await dryRun.print(resuming: store, again: Set(from))
         }
         let url = local ? nil : try broker.url(environment: environment)
         if url != nil {
@@ -209,67 +213,3 @@ extension Run {
 }
 
 extension OutputFormat: ExpressibleByArgument {}
-
-/// What `--dry-run` prints.
-struct DryRun {
-    let graph: LoadedGraph
-
-    func print() {
-        guard case .order(let order) = graph.compiled.topology.sorted() else {
-            preconditionFailure("a compiled graph has no cycle")
-        }
-        let forecast = FileForecast(of: graph.description, order: order, look: FileLook.look)
-        for index in order {
-            let operation = graph.description.operations[Int(index)]
-            let isUpToDate = forecast.upToDate.contains(index)
-            let what = isUpToDate ? "up to date" : Self.what(operation)
-            printLine("\(TerminalText.line(operation.name)): \(TerminalText.line(what))")
-        }
-    }
-
-    /// Prints what a run that continues the one in a store would do.
-    func print(resuming path: String, again: Set<String>) async throws {
-        struct Found: Error {
-            let forecast: ContinuationView?
-        }
-        let logger = Logger(label: "operon") { _ in SwiftLogNoOpLogHandler() }
-        do {
-            // The store is opened as by a run, which then goes no further.
-            _ = try await CoordinatorHost.open(path: path, .init(), logger: logger, warn: { _ in })
-            {
-                scheduler,
-                restored in
-                if let restored, !restored.isRun {
-                    throw Failure(ExitStatus.usage, RunSession.foreignStore(path))
-                }
-                throw Found(
-                    forecast: try restored?.forecast(
-                        of: graph.description,
-                        failFast: graph.compiled.failFast,
-                        again: again,
-                        scheduler
-                    )
-                )
-            }
-        } catch let found as Found {
-            guard let forecast = found.forecast else { return print() }
-            let style = TerminalStyle(
-                environment: Environment.current,
-                isTerminal: FileOutput.standardOutput.isTerminal
-            )
-            let text = ContinuationText(graph.shown(forecast), style)
-            for line in text.plan { printLine(line) }
-        }
-    }
-
-    private static func what(_ operation: OperationDescription) -> String {
-        switch operation.work {
-        case .nothing: return "nothing"
-        case .wait(let duration): return "wait \(TimeFormat.short(duration))"
-        case .registered(let kind, _): return "operation \(kind)"
-        case .external: return "external"
-        case .command(let command):
-            return CommandText.line(command.arguments)
-        }
-    }
-}

@@ -49,6 +49,8 @@ struct Waiting: Sendable {
     /// - Parameter view: The graph as the coordinator showed it last.
     func run(_ view: GraphView, within limit: Duration?) async throws -> Int32 {
         let graph = String(view.id)
+        let reminder = Task { await remind(view) }
+        defer { reminder.cancel() }
         let ended = try await Timeout.within(limit) { try await end(of: graph) }
         guard let ended else {
             // The time is over, whether or not the coordinator answers now.
@@ -68,6 +70,30 @@ struct Waiting: Sendable {
             try session.console.show(ended) { _ in [] }
         }
         return ended.exitCode ?? ExitStatus.success
+    }
+
+    /// How often it is asked whether the graph waits for people.
+    private static let reminderInterval = Duration.seconds(10)
+
+    /// Says once that the graph waits for people, who may not know it.
+    private func remind(_ view: GraphView) async {
+        guard session.console.format == .text else { return }
+        var view = view
+        while session.console.speech.waitsForPeople(view) == nil {
+            // The coordinator tells a wait nothing before the end.
+            do {
+                try await Task.sleep(for: Self.reminderInterval)
+                view = try await session.client.graph(String(view.id))
+            } catch is CancellationError {
+                return
+            } catch {
+                // The wait itself says that nobody answers.
+                continue
+            }
+        }
+        if let sentence = session.console.speech.waitsForPeople(view), !Task.isCancelled {
+            session.console.say([sentence])
+        }
     }
 
     /// The graph, when it has finished.

@@ -43,7 +43,11 @@ struct ReportAssembly: Sendable {
             let paths = graph.compiled.topology.criticalPaths(durations: durations, order: order)
             criticalPath = paths.max() ?? 0
         }
-        let work = durations.reduce(UInt64(0)) { $0.addingReportingOverflow($1).partialValue }
+        // What somebody else does takes no slot.
+        let work = zip(durations, graph.description.operations).reduce(UInt64(0)) { sum, next in
+            guard next.1.work.kind != Work.externalKind else { return sum }
+            return sum.addingReportingOverflow(next.0).partialValue
+        }
         var report = RunReport(
             graph: graph.description.name,
             startedAt: record.startedAtWall ?? SystemClock.wall(),

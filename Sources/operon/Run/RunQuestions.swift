@@ -116,12 +116,8 @@ struct Question: Sendable {
         input = detail.input
     }
 
-    /// The most lines of what is asked.
-    private static let linesMax = 20
-
     func lines(_ style: TerminalStyle) -> [String] {
-        let asked = [summary, input ?? ""].filter { !$0.isEmpty }.joined(separator: "\n")
-        let lines = asked.isEmpty ? [] : TerminalText.tail(asked, limit: Self.linesMax).lines
+        let lines = QuestionText.lines(summary: summary, input: input)
         let head = "“\(TerminalText.line(name))” waits for you" + (lines.isEmpty ? "." : ":")
         return ([head] + lines.map { "  " + $0 }).map { style.spelled($0) }
     }
