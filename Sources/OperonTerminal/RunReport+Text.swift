@@ -24,7 +24,12 @@ extension RunReport {
         /// The most repeated operations with a line of their own.
         package var repeated = 10
 
-        package init() {}
+        /// - Parameter rows: Those of the terminal; `nil`: there is none.
+        package init(rows: Int? = nil) {
+            guard let rows else { return }
+            // Room for the counts, the time and the prompt below them.
+            failureNames = max(failureNames, rows - failures - 4)
+        }
     }
 
     /// The summary for a person: the failed operations and the last lines of their logs, why other

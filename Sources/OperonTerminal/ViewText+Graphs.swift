@@ -124,7 +124,12 @@ extension ViewText {
                 let command = "operon operations \(first.graph) --outcome failed"
                 lines.append(said("… and \(count - failed.count) more failed: \(command)"))
             }
-            lines.append("To see its log: operon logs \(argument("\(first.graph)/\(first.name)"))")
+            // What somebody else did has no log.
+            if let logged = failed.first(where: { $0.kind != Work.externalKind }) {
+                let whose = count > 1 ? "the log of \(name(logged))" : "its log"
+                let command = "operon logs \(argument("\(logged.graph)/\(logged.name)"))"
+                lines.append(said("To see \(whose): ") + command)
+            }
             lines.append("To retry the failed operations: operon retry \(first.graph) --failed")
         }
         return lines

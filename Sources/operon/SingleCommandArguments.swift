@@ -22,7 +22,7 @@ struct SingleCommandArguments: ParsableArguments {
         help: ArgumentHelp(
             """
             An operation that the command waits for; may be repeated. With --graph, one of that \
-            graph has its name alone.
+            graph may have its name alone.
             """,
             valueName: "graph/operation"
         )
@@ -58,7 +58,8 @@ struct SingleCommandArguments: ParsableArguments {
         if graph == nil { for name in after { _ = try Selectors.operation(name) } }
     }
 
-    func graph() -> GraphDescription {
+    /// - Parameter graph: The open graph that it is added to.
+    func graph(in graph: String?) -> GraphDescription {
         let program = command[0].split(separator: "/").last.map(String.init) ?? command[0]
         let name = name ?? program
         var operation = OperationDescription(
@@ -72,7 +73,13 @@ struct SingleCommandArguments: ParsableArguments {
         )
         if let queue { operation.queue = queue }
         operation.priority = priority?.value
-        operation.dependencies = after.map { DependencyDescription($0, .unlessFailed) }
+        operation.dependencies = after.map { name in
+            // In its own graph, an operation is named without the graph.
+            guard let graph, name.hasPrefix(graph + "/") else {
+                return DependencyDescription(name, .unlessFailed)
+            }
+            return DependencyDescription(String(name.dropFirst(graph.count + 1)), .unlessFailed)
+        }
         return GraphDescription(name: name, operations: [operation])
     }
 }

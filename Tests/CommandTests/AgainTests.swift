@@ -265,6 +265,24 @@ import Testing
             let unknown = try await up.operon("submit", "--after", "g/none", "--", "true")
             #expect(unknown.end == .exit(2) || unknown.end == .exit(6))
             #expect(unknown.errors.contains("none"), "\(unknown.errors)")
+            // In its own graph, an operation may be named with the graph or without it.
+            #expect(try await up.operon("submit", "--open", file).end == .exit(0))
+            for (name, after) in [("a", "3/x"), ("b", "x")] {
+                let added = try await up.operon(
+                    "submit",
+                    "--graph",
+                    "3",
+                    "--name",
+                    name,
+                    "--after",
+                    after,
+                    "--",
+                    "true"
+                )
+                #expect(added.end == .exit(0), "\(added.errors)")
+                let waits = try await up.operon("explain", "3/\(name)")
+                #expect(waits.output.contains("3/x"), "\(waits.output)")
+            }
             for wrong in [
                 [], [file, "--", "true"], [file, "--name", "n"], ["--after", "x", "--", "true"],
                 ["--set", "a=b", "--", "true"],

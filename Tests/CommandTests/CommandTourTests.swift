@@ -56,7 +56,22 @@ private struct Tour {
         var text = "$ operon \(line)\n" + ended.output + ended.errors
         if code != 0 { text += "$ echo $?\n\(code)\n" }
         examples.append(text.replacing(server.workspace.directory, with: "/home/ann/books"))
+        guard code == 0, !ended.output.isEmpty, Self.looks.contains(where: { line.hasPrefix($0) }),
+            !line.contains("--retry")
+        else { return }
+        // Whoever reads must learn that the disk took nothing of it.
+        let lost = try await server.operon(line, streams: .fullOutput)
+        #expect(lost.end == .exit(74), "\(line) on a full disk: \(lost.end)")
+        #expect(lost.errors.contains("standard output cannot be written"), "\(lost.errors)")
     }
+
+    /// The commands that change nothing, and so can be repeated.
+    private static let looks = [
+        "list", "status", "operations", "show", "explain", "logs", "output ", "queue list",
+        "queue show", "key list", "key show", "workers", "dead", "events", "validate", "graph ",
+        "approvals", "trigger list", "trigger show", "trigger next", "trigger history", "doctor",
+        "audit", "token list", "store", "report", "wait ",
+    ]
 
     /// Ends an operation that has run for this long.
     private func finish(

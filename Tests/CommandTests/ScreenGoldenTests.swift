@@ -33,6 +33,37 @@ import Testing
         }
         try golden.check()
     }
+
+    @Test(arguments: [(rows: UInt16(24), named: 20), (rows: 60, named: 40)])
+    func `as many failures are named as the screen has room for`(
+        rows: UInt16,
+        named: Int
+    ) async throws {
+        try await Workspace.run { workspace in
+            let elements = "\(Array(1...40))"
+            _ = try workspace.write(
+                "g.yaml",
+                "name: g\noperations: { bad: { run: 'false', forEach: \(elements) } }\n"
+            )
+            let up = try await Up(workspace)
+            #expect(try await up.operon("submit", "g.yaml", "--wait").end == .exit(1))
+            for arguments in [["run", "g.yaml"], ["watch", "g", "--coordinator", up.address]] {
+                let shown = try workspace.start(
+                    "operon",
+                    arguments,
+                    streams: .terminal(columns: 80, rows: rows)
+                )
+                let screen = TerminalScreen(columns: 80, try await shown.end().output)
+                // Those at the end have no duration.
+                let failed = screen.lines.count {
+                    $0.hasPrefix("failed ") && $0.hasSuffix("]: exit code 1")
+                }
+                #expect(failed == named, "\(arguments): \(screen.lines)")
+                let more = screen.lines.count { $0.contains("\(40 - named) more failed") }
+                #expect(more == (named < 40 ? 1 : 0))
+            }
+        }
+    }
 }
 
 private struct Scene {

@@ -4,12 +4,18 @@ import Testing
 
 /// Programs whose output nobody reads, or no disk takes.
 @Suite struct StalledReaderTests {
-    @Test(arguments: [["validate", "graph.yaml"], ["run", "--dry-run", "graph.yaml"], ["--help"]])
+    @Test(arguments: [
+        ["validate", "graph.yaml"], ["validate", "--output", "json", "graph.yaml"],
+        ["graph", "graph.yaml"], ["graph", "--format", "html", "graph.yaml"],
+        ["run", "--dry-run", "graph.yaml"], ["run", "--output", "json", "graph.yaml"],
+        ["run", "--show-output=stream", "graph.yaml"], ["--help"], ["run", "--help"],
+        ["map", "--dry-run", "echo", "{}", ":::", "1"], ["--version"], ["completion", "bash"],
+    ])
     func `output that a full disk does not take fails the command`(
         _ arguments: [String]
     ) async throws {
         try await Workspace.run { workspace in
-            _ = try workspace.write("graph.yaml", "name: g\noperations:\n  a: { run: 'true' }\n")
+            _ = try workspace.write("graph.yaml", "name: g\noperations:\n  a: { run: 'echo a' }\n")
             let ended = try await workspace.operon(arguments, streams: .fullOutput)
             #expect(ended.end == .exit(74))
             #expect(ended.errors.contains("standard output cannot be written"))

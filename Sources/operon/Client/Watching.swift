@@ -189,8 +189,15 @@ struct Watching: Sendable {
 }
 
 extension ClientSession {
-    /// How many failed operations are listed at the end.
-    private static let failuresMax = 20
+    /// The most operations that one answer has.
+    private static let pageMax = 500
+
+    /// How many failed operations are listed at the end: a screenful, and on a pipe 20.
+    private var failuresMax: Int {
+        guard let rows = console.errors.size()?.rows else { return 20 }
+        // Below them are up to five lines: of the rest, of the graph, and what to do next.
+        return min(max(20, rows - 6), Self.pageMax)
+    }
 
     /// The first operations of a graph that failed.
     func failures(of graph: GraphView) async throws -> [OperationView] {
@@ -198,7 +205,7 @@ extension ClientSession {
         return try await patiently {
             var query = OperationQuery()
             query.outcome = .failed
-            query.limit = Self.failuresMax
+            query.limit = failuresMax
             return try await client.operations(of: String(graph.id), query).operations
         }
     }

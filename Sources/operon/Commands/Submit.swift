@@ -77,7 +77,7 @@ struct Submit: AsyncParsableCommand {
         let read = try file.map { path throws(Failure) in
             try reading.read(path)
         }
-        var submission = Submission(graph: read?.graph ?? single.graph())
+        var submission = Submission(graph: read?.graph ?? single.graph(in: graph))
         submission.isOpen = open
         submission.idempotencyKey = key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)

@@ -521,7 +521,9 @@ struct RunSession {
         )
         let report = assembly.report
         switch options.output {
-        case .text: screen.print(report.summary(style: screen.style))
+        case .text:
+            let rows = FileOutput.standardError.size()?.rows
+            screen.print(report.summary(style: screen.style, limits: .init(rows: rows)))
         case .json: report.writeJSON { FileOutput.standardOutput.write($0) }
         case .quiet: break
         }
