@@ -133,7 +133,11 @@ extension ViewText {
     /// After `trigger add`.
     package func added(_ trigger: TriggerView) -> [String] {
         let name = "Added trigger \(quoted(trigger.name))"
-        guard let next = trigger.nextAt else { return [said(name + ".")] }
+        guard let next = trigger.nextAt else {
+            let isTimed = trigger.source == "cron" || trigger.source == "every"
+            guard isTimed, trigger.suspension == nil else { return [said(name + ".")] }
+            return [said("\(name). No further time matches, so it never fires.")]
+        }
         return [said("\(name). It fires next at \(time(next)).")]
     }
 
@@ -158,7 +162,8 @@ extension ViewText {
     /// After `trigger suspend`.
     package func suspended(_ trigger: TriggerView) -> [String] {
         let until = trigger.suspension?.until.map { " until \(time($0))" } ?? ""
-        return [said("Suspended trigger \(quoted(trigger.name))\(until).")]
+        let command = "operon trigger resume \(argument(trigger.name))"
+        return [said("Suspended trigger \(quoted(trigger.name))\(until). To resume it: ") + command]
     }
 
     /// After `trigger resume`.

@@ -3,12 +3,10 @@ import OperonGraphFile
 
 extension Failure {
     /// A wrong graph file, with every problem and its position.
-    ///
-    /// - Parameter hint: A line for people after the problems.
-    init(_ error: GraphFileError, hint: String? = nil) {
+    init(_ error: GraphFileError) {
         self.init(
             ExitStatus.usage,
-            hint.map { "\(error.description)\n\($0)" } ?? error.description,
+            error.description,
             problems: error.problems.map { problem in
                 Problem(
                     code: problem.code.rawValue,

@@ -54,9 +54,10 @@ struct GraphReadingArguments: ParsableArguments {
         } catch {
             guard input == nil, TriggerFile.isMeant(by: file) else { throw Failure(error) }
             let name = TerminalText.line(CommandText.quoted(file))
+            // What it lacks as a graph helps nobody.
             throw Failure(
-                error,
-                hint: "\(name) is a trigger. To add it to a coordinator: operon trigger add \(name)"
+                ExitStatus.usage,
+                "\(name) is a trigger. To add it to a coordinator: operon trigger add \(name)"
             )
         }
     }

@@ -43,7 +43,7 @@ extension CoordinatorService {
             guard replace else {
                 throw ClientError(
                     .conflict,
-                    "There is another trigger “\(description.name)”: remove it, or replace it."
+                    "There is another trigger “\(description.name)”. Remove it, or replace it."
                 )
             }
             stored.id = id

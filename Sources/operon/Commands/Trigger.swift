@@ -55,16 +55,28 @@ struct TriggerAdd: AsyncParsableCommand {
                 $0.code == .unknownKey && $0.thing == "operations"
             }
             let name = TerminalText.line(CommandText.quoted(file))
-            let hint = "\(name) is a graph. To submit it: operon submit \(name)"
-            throw Failure(error, hint: isGraph ? hint : nil)
+            guard isGraph else { throw Failure(error) }
+            throw Failure(
+                ExitStatus.usage,
+                "\(name) is a graph. To submit it: operon submit \(name)"
+            )
         }
         let body = GraphFileCodec().encode(trigger)
         try await ClientSession.run(coordinator) { session in
-            let view = try await session.client.addTrigger(
-                body,
-                contentType: "application/json",
-                replace: replace
-            )
+            let view: TriggerView
+            do throws(ClientError) {
+                view = try await session.client.addTrigger(
+                    body,
+                    contentType: "application/json",
+                    replace: replace
+                )
+            } catch {
+                guard error.code == .conflict, !replace else { throw error }
+                let name = TerminalText.line(CommandText.quoted(file))
+                var hinted = error
+                hinted.message += " To replace it: operon trigger add \(name) --replace"
+                throw hinted
+            }
             try session.console.tell(view, names: [view.name]) { $0.added(view) }
         }
     }
