@@ -62,6 +62,8 @@ package struct Report: Decodable {
     package struct Operation: Decodable {
         package let name: String
         package let outcome: String?
+        /// `nil`: it ran.
+        package let isUpToDate: Bool?
         package let error: Problem?
         package let reason: String?
         package let start: Double?
@@ -77,6 +79,7 @@ package struct Report: Decodable {
             let outcomes: [CountedState] = [.succeeded, .failed, .cancelled, .skipped]
             outcome = outcomes.contains(record.state) ? record.state.rawValue : nil
             attempts = (record.attempts ?? []).map { Attempt($0, workers: workers) }
+            isUpToDate = nil
             error = nil
             reason = nil
             start = nil

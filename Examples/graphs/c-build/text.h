@@ -1,0 +1,4 @@
+#ifndef TEXT_H
+#define TEXT_H
+int words(const char *text);
+#endif
