@@ -1,4 +1,5 @@
 import HTTPTypes
+import NIOCore
 import OperonModel
 import OperonPorts
 
@@ -8,8 +9,8 @@ struct Access: Sendable {
     let tokens: TokenBook
     let sessions: Sessions
 
-    /// Refuses requests that a browser makes for a page of another site. Where no token is needed,
-    /// it also refuses requests to a host name other than those of this machine (DNS rebinding).
+    /// Refuses requests that a browser makes for a page of another site, and those to a host name
+    /// that is not one of this coordinator (DNS rebinding).
     /// - Returns: the caller; `nil` if the caller is unknown and the route does not need one.
     func caller(
         _ request: HTTPRequest,
@@ -17,7 +18,7 @@ struct Access: Sendable {
     ) throws(Failure) -> Caller? {
         let isWrite = ![.get, .head, .options].contains(request.method)
         if isWrite { try checkOrigin(request) }
-        if !configuration.needsToken { try checkHost(request) }
+        if knowsNames(of: request) { try checkHost(request) }
         let caller: Caller
         switch try verdict(request, isWrite: isWrite) {
         case .valid(let found)?: caller = found
@@ -101,14 +102,24 @@ struct Access: Sendable {
         return Failure(ClientError(.unauthorized, message), headers: headers, closes: true)
     }
 
+    /// Whether the names are known by which this request may call the coordinator.
+    private func knowsNames(of request: HTTPRequest) -> Bool {
+        guard configuration.needsToken else { return true }
+        // A page of somebody else has no token to show.
+        return request.headerFields[.authorization] == nil && configuration.knowsItsNames
+    }
+
     private func checkHost(_ request: HTTPRequest) throws(Failure) {
         let authority = request.authority ?? ""
-        guard !isOurs(host: Self.host(of: authority)) else { return }
+        let host = Self.host(of: authority)
+        // Nobody can make an address stand for another one.
+        let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
+        guard !isOurs(host: host), !(configuration.needsToken && isAddress) else { return }
         let message =
             authority.isEmpty
             ? "The request has no Host header."
             : "“\(authority)” is not a name of this coordinator. Use 127.0.0.1 or localhost, or "
-                + "give the coordinator tokens."
+                + "start it with --host \(host)."
         throw Failure(ClientError(.forbidden, message), closes: true)
     }
 

@@ -16,9 +16,10 @@ package struct HTTPServerConfiguration: Sendable {
     /// The role of a caller where no token is needed: of the own user on a socket, of any user of
     /// this machine on an address of it.
     var roleWithoutToken: AccessRole { listen.tcp == nil ? .administer : .operate }
-    /// Names by which a browser on this machine may reach the API without a token, in addition to
-    /// the names of this machine itself.
-    package var hosts: [String] = []
+    /// Names by which clients without a token of their own, such as browsers, may call the
+    /// coordinator, besides `localhost` and the host that it listens on. If there are none, they
+    /// may call one that other machines can reach by any name.
+    package private(set) var hosts: [String] = []
     package var limits = HTTPLimits()
     /// `nil`: changes are not recorded.
     package var audit: AuditLog?
@@ -57,6 +58,29 @@ package struct HTTPServerConfiguration: Sendable {
         self.tokens = tokens
         needsToken = !tokens.isEmpty
     }
+
+    /// Whether all names are known by which it is called. Other machines may know it by any name,
+    /// if it is given none.
+    package var knowsItsNames: Bool { (listen.tcp?.isLoopback ?? true) || !hosts.isEmpty }
+
+    /// Adds a name by which clients may call the coordinator.
+    ///
+    /// - Throws: an error if it cannot be the name of a host, such as one with a port.
+    package mutating func add(host: String) throws(HTTPServerError) {
+        let isName =
+            !host.isEmpty && host.utf8.count <= Self.hostBytesMax
+            && host.utf8.allSatisfy { $0.isASCIILetterOrDigit || "-.".utf8.contains($0) }
+        guard isName else {
+            throw HTTPServerError(
+                .invalid,
+                "--host \(host): give the name of a host, without a port, such as operon.example."
+            )
+        }
+        hosts.append(host)
+    }
+
+    /// The most bytes of the name of a host (RFC 1035).
+    private static let hostBytesMax = 253
 
     /// The same coordinator for browsers, on a free port of this machine. Every user of the machine
     /// can reach it, so it always needs a login.

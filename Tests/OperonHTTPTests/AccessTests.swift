@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `a request to another name is refused while no token is wanted`() async throws {
+    @Test func `a request to another name is refused unless it shows a token`() async throws {
         try await ServedCluster.run { (served: ServedCluster) async throws in
             let port = served.port
             for host in [
@@ -118,7 +118,41 @@ import Testing
         try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
             let fields = ["Host": "operon.example", "Authorization": "Bearer \(Self.token)"]
             #expect(try await served.raw("GET", "/v1/status", fields).status == 200)
+            // A browser would show its page, in which somebody may type a token.
+            for (host, status) in [
+                ("evil.example", 403), ("localhost", 200), ("127.0.0.1:1", 200), ("10.1.2.3", 200),
+                ("", 403),
+            ] {
+                #expect(try await served.raw("GET", "/", ["Host": host]).status == status)
+            }
         }
+    }
+
+    @Test func `a coordinator may be given names`() async throws {
+        var tokens = AccessTokens()
+        tokens.add("alice", token: Self.token)
+        var api = try TestAPI.configuration(tokens: tokens)
+        try api.add(host: "Operon.example")
+        try await ServedCluster.run(api, scheme: "http") { (served: ServedCluster) async throws in
+            for (host, status) in [
+                ("operon.example", 200), ("operon.example:7350", 200), ("localhost", 200),
+                ("other.example", 403), ("x.operon.example", 403),
+            ] {
+                #expect(try await served.raw("GET", "/", ["Host": host]).status == status)
+            }
+        }
+        for wrong in ["", "operon.example:7350", "http://operon.example", "a b", "*"] {
+            #expect(throws: HTTPServerError.self) { try api.add(host: wrong) }
+        }
+        // One that other machines reach knows its names when it is given one.
+        var exposed = try HTTPServerConfiguration(
+            listen: HTTPAddress(host: "0.0.0.0", port: 0),
+            tls: TLSFiles(certificate: "c", key: "k"),
+            tokens: tokens
+        )
+        #expect(!exposed.knowsItsNames)
+        try exposed.add(host: "operon.example")
+        #expect(exposed.knowsItsNames)
     }
 
     @Test func `a page of another site changes nothing`() async throws {

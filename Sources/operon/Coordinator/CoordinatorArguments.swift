@@ -46,6 +46,18 @@ struct CoordinatorArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "A name by which browsers call the coordinator; may be repeated.",
+            discussion: """
+                Others are refused then, but for localhost, addresses, and clients that show a \
+                token. A coordinator that only this machine can reach refuses them anyway.
+                """,
+            valueName: "name"
+        )
+    )
+    var host: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "The certificate of the API and its chain, in PEM.",
             valueName: "file"
         ),
@@ -148,6 +160,7 @@ struct CoordinatorArguments: ParsableArguments {
                 }
                 var made = HTTPServerConfiguration(socket: path, tokens: given)
                 made.tokensFile = tokens
+                for name in host { try made.add(host: name) }
                 return made
             case .tcp(let address):
                 var tls: TLSFiles?
@@ -164,6 +177,7 @@ struct CoordinatorArguments: ParsableArguments {
                     allowsAnyUser: allowAnyUser
                 )
                 made.tokensFile = tokens
+                for name in host { try made.add(host: name) }
                 return made
             }
         } catch {
