@@ -18,9 +18,10 @@ struct Access: Sendable {
     ) throws(Failure) -> Caller? {
         let isWrite = ![.get, .head, .options].contains(request.method)
         if isWrite { try checkOrigin(request) }
-        if knowsNames(of: request) { try checkHost(request) }
+        let verdict = try verdict(request, isWrite: isWrite)
+        if mustNameUs(request, access, verdict) { try checkHost(request) }
         let caller: Caller
-        switch try verdict(request, isWrite: isWrite) {
+        switch verdict {
         case .valid(let found)?: caller = found
         case nil where !configuration.needsToken:
             caller = Caller(name: "", role: configuration.roleWithoutToken)
@@ -102,11 +103,16 @@ struct Access: Sendable {
         return Failure(ClientError(.unauthorized, message), headers: headers, closes: true)
     }
 
-    /// Whether the names are known by which this request may call the coordinator.
-    private func knowsNames(of request: HTTPRequest) -> Bool {
+    /// Whether the request must have a name of this coordinator as its host.
+    private func mustNameUs(
+        _ request: HTTPRequest,
+        _ access: Route.Access,
+        _ verdict: TokenBook.Verdict?
+    ) -> Bool {
         guard configuration.needsToken else { return true }
-        // A page of somebody else has no token to show.
-        return request.headerFields[.authorization] == nil && configuration.knowsItsNames
+        // A page of somebody else has no token of ours to show, and cannot sign anything.
+        let showsToken = request.headerFields[.authorization] != nil && verdict?.caller != nil
+        return configuration.knowsItsNames && !showsToken && access != .signed
     }
 
     private func checkHost(_ request: HTTPRequest) throws(Failure) {
@@ -118,8 +124,8 @@ struct Access: Sendable {
         let message =
             authority.isEmpty
             ? "The request has no Host header."
-            : "“\(authority)” is not a name of this coordinator. Use 127.0.0.1 or localhost, or "
-                + "start it with --host \(host)."
+            : "“\(authority)” is not a name of this coordinator. Use 127.0.0.1 or localhost on its "
+                + "machine, or start it with --host NAME."
         throw Failure(ClientError(.forbidden, message), closes: true)
     }
 

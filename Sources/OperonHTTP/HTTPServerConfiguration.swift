@@ -67,9 +67,10 @@ package struct HTTPServerConfiguration: Sendable {
     ///
     /// - Throws: an error if it cannot be the name of a host, such as one with a port.
     package mutating func add(host: String) throws(HTTPServerError) {
+        let bytes = host.utf8
         let isName =
-            !host.isEmpty && host.utf8.count <= Self.hostBytesMax
-            && host.utf8.allSatisfy { $0.isASCIILetterOrDigit || "-.".utf8.contains($0) }
+            (1...Self.hostBytesMax).contains(bytes.count) && host.last != "."
+            && bytes.allSatisfy { $0.isASCIILetterOrDigit || "-._".utf8.contains($0) }
         guard isName else {
             throw HTTPServerError(
                 .invalid,

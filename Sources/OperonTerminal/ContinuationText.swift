@@ -75,12 +75,27 @@ package struct ContinuationText {
             counts[key] = 0
             let first = view.operations[index]
             let does = first.stays == nil ? "run, \(reason(first).clauses)" : "stay"
-            plan.append(
-                "\(TerminalText.line(String(key.repeated)))[*]: \(count) elements \(does)"
-            )
+            let name = TerminalText.line(key.repeated + RepeatedNames.eachSuffix)
+            plan.append("\(name): \(count) elements \(does)")
         }
-        return (plan + view.removed.map { "\(TerminalText.line($0)): removed" })
-            .map { style.spelled($0) }
+        return (plan + removed(folds: folds)).map { style.spelled($0) }
+    }
+
+    private func removed(folds: Bool) -> [String] {
+        var groups: [(first: String, repeated: Substring?, count: Int)] = []
+        for name in view.removed {
+            let repeated = folds ? Self.repeated(name) : nil
+            if let last = groups.indices.last, repeated != nil, groups[last].repeated == repeated {
+                groups[last].count += 1
+            } else {
+                groups.append((name, repeated, 1))
+            }
+        }
+        return groups.map { first, repeated, count in
+            guard count > 1, let repeated else { return "\(TerminalText.line(first)): removed" }
+            let name = TerminalText.line(repeated + RepeatedNames.eachSuffix)
+            return "\(name): \(count) elements removed"
+        }
     }
 
     /// The repeated operation of which a name is an element: `render` of `render[night]`.

@@ -27,7 +27,7 @@ extension RunReport {
         /// - Parameter rows: Those of the terminal; `nil`: there is none.
         package init(rows: Int? = nil) {
             guard let rows else { return }
-            // Room for the counts, the time and the prompt below them.
+            // Room for the counts, the time and the prompt below them. The logs come before.
             failureNames = max(failureNames, rows - failures - 4)
         }
     }

@@ -133,9 +133,10 @@ package struct TopScreen: Sendable {
         }
     }
 
-    /// The graph whose operations are shown is not there any more.
-    package mutating func close(_ graph: UInt32, _ why: String) {
-        guard openGraph == graph else { return }
+    /// The graph whose operations are shown, or what the shown text is about, is not there any
+    /// more.
+    package mutating func close(_ row: Row, _ why: String) {
+        guard openText == row || openGraph.map({ .graph($0) == row }) == true else { return }
         pop()
         message = why
     }

@@ -136,7 +136,7 @@ extension ViewText {
         guard let next = trigger.nextAt else {
             let isTimed = trigger.source == "cron" || trigger.source == "every"
             guard isTimed, trigger.suspension == nil else { return [said(name + ".")] }
-            return [said("\(name). No further time matches, so it never fires.")]
+            return [said("\(name). It has no further time, so it does not fire.")]
         }
         return [said("\(name). It fires next at \(time(next)).")]
     }

@@ -4,7 +4,7 @@ import OperonFaultKit
 import Testing
 
 /// The graphs of `Examples/graphs` do what their page says.
-@Suite struct GraphExampleTests {
+@Suite(.timeLimit(.minutes(5))) struct GraphExampleTests {
     /// Runs `body` in a copy of one of them.
     private func example(
         _ name: String,
@@ -83,10 +83,12 @@ import Testing
             let report = try await report(workspace, "downloads.yaml", "--slots", "3")
             #expect(report.counts.succeeded == 10)
             #expect(workspace.lines(of: "index.txt").count == 8)
-            let attempts = report.operations.map(\.attempts.count)
             // The first request of each fails; the second of the last one hangs.
-            #expect(attempts.count { $0 == 2 } == 7)
-            #expect(attempts.count { $0 == 3 } == 1)
+            let attempts = report.operations.filter { $0.name.hasPrefix("download[") }
+                .map(\.attempts.count)
+            #expect(attempts.count == 8)
+            #expect(attempts.allSatisfy { $0 >= 2 })
+            #expect(attempts.last.map { $0 >= 3 } == true)
         }
     }
 
@@ -98,9 +100,9 @@ import Testing
                 try await up.act("submit", file, "--set", "day=\(day)")
                 // It asks when the report is there.
                 try await workspace.waitForFile("report-\(day).txt")
-                var waiting = ""
-                while !waiting.contains("Send the report of \(day)?") {
-                    waiting = try await up.operon("approvals").output
+                while try await !up.operon("approvals").output.contains("report of \(day)?") {
+                    // Nobody is told of it but who asks.
+                    try await Task.sleep(for: .milliseconds(20))
                 }
                 let completed = try await up.operon(["complete", "@latest/approve"] + answer)
                 #expect(completed.end == .exit(0), "\(completed.errors)")

@@ -60,7 +60,7 @@ import Testing
             )
             try await top.says("0 of 2 slots busy")
             try top.type("\r")
-            try await top.says("gate")
+            try await top.says("OPERATION")
             try top.type("e")
             try await top.says("0/gate is executing")
             #expect(try await up.operon("complete", "0/gate", "--yes").end == .exit(0))

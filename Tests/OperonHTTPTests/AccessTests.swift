@@ -118,6 +118,17 @@ import Testing
         try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
             let fields = ["Host": "operon.example", "Authorization": "Bearer \(Self.token)"]
             #expect(try await served.raw("GET", "/v1/status", fields).status == 200)
+            let wrong = ["Host": "operon.example", "Authorization": "Bearer wrong"]
+            #expect(try await served.raw("GET", "/", wrong).status == 403)
+            // Its signature shows who sent it.
+            let signed = ["Host": "hooks.example", "Content-Type": "application/json"]
+            let hook = try await served.raw(
+                "POST",
+                "/v1/hooks/none",
+                signed,
+                body: Array("{}".utf8)
+            )
+            #expect(hook.status != 403, "\(hook.text)")
             // A browser would show its page, in which somebody may type a token.
             for (host, status) in [
                 ("evil.example", 403), ("localhost", 200), ("127.0.0.1:1", 200), ("10.1.2.3", 200),

@@ -13,7 +13,7 @@ import Testing
         operations.append(ContinuedOperationView(name: "merge"))
         operations[200].reason = "dependency"
         operations[200].dependency = "invert"
-        return ContinuationView(operations: operations, removed: ["gone"])
+        return ContinuationView(operations: operations, removed: ["gone", "x[1]", "y[1]", "y[2]"])
     }()
 
     @Test func `elements share a line if they stay, or run for the same reason`() {
@@ -23,6 +23,8 @@ import Testing
                 "invert[117]: runs, because it failed",
                 "merge: runs, because \"invert\" runs",
                 "gone: removed",
+                "x[1]: removed",
+                "y[*]: 2 elements removed",
             ]
         )
         var edited = Self.view
@@ -40,7 +42,7 @@ import Testing
 
     @Test func `each has its line if that is asked for`() {
         let plan = ContinuationText(Self.view, .plain).plan(folds: false)
-        #expect(plan.count == 202)
+        #expect(plan.count == 205)
         #expect(plan[0] == "invert[1]: stays")
     }
 

@@ -15,7 +15,8 @@ from .soak import LEAST_MINUTES, PACE, keep, soak
 
 # In this order: what leaves much behind in the coordinator comes last.
 MODULES = ("login", "views", "links", "access", "graph_actions", "operation_actions",
-           "cluster_actions", "live", "windows", "timeline", "narrow", "trace", "hostile", "large")
+           "cluster_actions", "live", "windows", "timeline", "picture", "narrow", "trace", "hostile",
+           "large")
 
 
 class TimedResult(unittest.TextTestResult):

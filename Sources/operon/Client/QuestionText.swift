@@ -14,7 +14,17 @@ enum QuestionText {
     static func lines(summary: String, input: String?) -> [String] {
         let asked = [summary, input.map { text(of: $0) } ?? ""]
             .filter { !$0.isEmpty }.joined(separator: "\n")
-        return asked.isEmpty ? [] : TerminalText.tail(asked, limit: linesMax).lines
+        guard !asked.isEmpty else { return [] }
+        // CR LF is one Character, so the split is on scalars.
+        let lines = asked.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+        var shown = lines.prefix(linesMax).map {
+            TerminalText.bounded(TerminalText.line(String($0)))
+        }
+        let more = lines.count - shown.count
+        if more > 0 {
+            shown.append("… and \(more) more \(more == 1 ? "line" : "lines"): operon show")
+        }
+        return shown
     }
 
     private static func text(of input: String) -> String {
@@ -42,6 +52,9 @@ enum QuestionText {
         case text(String)
         case other
 
+        /// From here on, a number may be another one than what is written.
+        private static let exactMax = 0x1p53
+
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             if let text = try? container.decode(String.self) {
@@ -50,7 +63,7 @@ enum QuestionText {
                 self = .text(isTrue ? "true" : "false")
             } else if let number = try? container.decode(Int.self) {
                 self = .text("\(number)")
-            } else if let number = try? container.decode(Double.self) {
+            } else if let number = try? container.decode(Double.self), abs(number) < Self.exactMax {
                 self = .text("\(number)")
             } else {
                 self = .other

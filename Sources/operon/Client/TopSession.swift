@@ -44,8 +44,8 @@ struct TopSession {
         var running: [ClusterSnapshot.Running]?
         var page: (graph: UInt32, operations: [OperationView])?
         var text: (about: TopScreen.Row, lines: [String])?
-        /// The open graph is not there any more, for this reason.
-        var gone: (graph: UInt32, why: String)?
+        /// What is open is not there any more, for this reason.
+        var gone: (row: TopScreen.Row, why: String)?
         /// An update failed; the next one may not.
         var missed: String?
         /// The number of the question, and the answer.
@@ -209,7 +209,7 @@ struct TopSession {
             screen.show(operations, of: graph)
         }
         if let (row, lines) = news.text, screen.openText == row { screen.show(lines, about: row) }
-        if let (graph, why) = news.gone { screen.close(graph, why) }
+        if let (row, why) = news.gone { screen.close(row, why) }
         if let missed = news.missed { screen.miss(missed) }
         guard let (number, answer) = news.answer, number == question else { return }
         screen.say("")
@@ -243,10 +243,7 @@ struct TopSession {
                 inbox.put { $0.snapshot = snapshot }
                 let open = inbox.open.withLock { $0 }
                 if let graph = open.graph { try await update(graph, inbox) }
-                if let row = open.text {
-                    let lines = try await text(about: row)
-                    inbox.put { $0.text = (row, lines) }
-                }
+                if let row = open.text { try await update(row, inbox) }
             } catch {
                 inbox.put { $0.missed = error.message }
             }
@@ -262,7 +259,17 @@ struct TopSession {
             inbox.put { $0.page = (graph, operations) }
         } catch {
             guard error.code == .notFound else { throw error }
-            inbox.put { $0.gone = (graph, error.message) }
+            inbox.put { $0.gone = (.graph(graph), error.message) }
+        }
+    }
+
+    private func update(_ row: TopScreen.Row, _ inbox: Inbox) async throws(ClientError) {
+        do throws(ClientError) {
+            let lines = try await text(about: row)
+            inbox.put { $0.text = (row, lines) }
+        } catch {
+            guard error.code == .notFound else { throw error }
+            inbox.put { $0.gone = (row, error.message) }
         }
     }
 

@@ -182,7 +182,7 @@ struct Watching: Sendable {
 
     private func conclude(_ graph: GraphView) async throws {
         let text = ViewText(style: style, width: output.size()?.columns)
-        let failed = try await session.failures(of: graph)
+        let failed = try await session.failures(of: graph, on: output)
         let lines = text.failures(failed, of: graph.counts.failed) + text.ended(graph)
         output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
@@ -191,21 +191,19 @@ struct Watching: Sendable {
 extension ClientSession {
     /// The most operations that one answer has.
     private static let pageMax = 500
+    private static let failuresMin = 20
 
-    /// How many failed operations are listed at the end: a screenful, and on a pipe 20.
-    private var failuresMax: Int {
-        guard let rows = console.errors.size()?.rows else { return 20 }
-        // Below them are up to five lines: of the rest, of the graph, and what to do next.
-        return min(max(20, rows - 6), Self.pageMax)
-    }
-
-    /// The first operations of a graph that failed.
-    func failures(of graph: GraphView) async throws -> [OperationView] {
+    /// The first operations of a graph that failed: on a terminal a screenful, elsewhere 20.
+    func failures(of graph: GraphView, on output: FileOutput) async throws -> [OperationView] {
         guard graph.counts.failed > 0 else { return [] }
         return try await patiently {
             var query = OperationQuery()
             query.outcome = .failed
-            query.limit = failuresMax
+            query.limit = Self.failuresMin
+            if let rows = output.size()?.rows {
+                // Below them are up to five lines: of the rest, of the graph, and what to do next.
+                query.limit = min(max(query.limit, rows - 6), Self.pageMax)
+            }
             return try await client.operations(of: String(graph.id), query).operations
         }
     }

@@ -9,8 +9,8 @@ struct Approvals: AsyncParsableCommand {
         abstract: "List the external operations of all graphs that wait for somebody.",
         usage: "operon approvals [<options>]",
         discussion: """
-            An external operation waits until a person or another system completes it. Its input \
-            is the question. To answer: operon complete GRAPH/OPERATION
+            An external operation waits until a person or another system completes it. Its \
+            description and its input are the question. To answer: operon complete GRAPH/OPERATION
             """
     )
 

@@ -51,9 +51,9 @@ struct TriggerAdd: AsyncParsableCommand {
         do throws(GraphFileError) {
             trigger = try TriggerFile.read(path: file)
         } catch {
-            let isGraph = error.problems.contains {
-                $0.code == .unknownKey && $0.thing == "operations"
-            }
+            let isGraph =
+                error.problems.contains { $0.code == .unknownKey && $0.thing == "operations" }
+                && error.problems.contains { $0.code == .missingKey && $0.thing == "on" }
             let name = TerminalText.line(CommandText.quoted(file))
             guard isGraph else { throw Failure(error) }
             throw Failure(

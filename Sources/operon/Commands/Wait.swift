@@ -49,8 +49,7 @@ struct Waiting: Sendable {
     /// - Parameter view: The graph as the coordinator showed it last.
     func run(_ view: GraphView, within limit: Duration?) async throws -> Int32 {
         let graph = String(view.id)
-        let reminder = Task { await remind(view) }
-        defer { reminder.cancel() }
+        async let _: Void = remind(view)
         let ended = try await Timeout.within(limit) { try await end(of: graph) }
         guard let ended else {
             // The time is over, whether or not the coordinator answers now.
@@ -61,7 +60,7 @@ struct Waiting: Sendable {
             throw Failure(ExitStatus.timedOut, session.console.speech.stillRunning(view))
         }
         if session.console.format == .text {
-            let failed = try await session.failures(of: ended)
+            let failed = try await session.failures(of: ended, on: session.console.errors)
             session.console.say(
                 session.console.speech.failures(failed, of: ended.counts.failed)
                     + session.console.speech.ended(ended)

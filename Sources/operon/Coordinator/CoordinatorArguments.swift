@@ -48,7 +48,7 @@ struct CoordinatorArguments: ParsableArguments {
         help: ArgumentHelp(
             "A name by which browsers call the coordinator; may be repeated.",
             discussion: """
-                Others are refused then, but for localhost, addresses, and clients that show a \
+                Other names are refused then, except localhost, and those of requests that show a \
                 token. A coordinator that only this machine can reach refuses them anyway.
                 """,
             valueName: "name"

@@ -37,17 +37,18 @@ struct ReportAssembly: Sendable {
     }
 
     var report: RunReport {
-        let durations = record.operations.map { UInt64(max(0, Self.duration($0).nanoseconds)) }
+        let operations = graph.description.operations
+        let durations = record.operations.enumerated().map { index, operation in
+            // What somebody else does takes no slot, and could take no time.
+            if operations[index].work.isExternal { return UInt64(0) }
+            return UInt64(max(0, Self.duration(operation).nanoseconds))
+        }
         var criticalPath: UInt64 = 0
         if case .order(let order) = graph.compiled.topology.sorted() {
             let paths = graph.compiled.topology.criticalPaths(durations: durations, order: order)
             criticalPath = paths.max() ?? 0
         }
-        // What somebody else does takes no slot.
-        let work = zip(durations, graph.description.operations).reduce(UInt64(0)) { sum, next in
-            guard next.1.work.kind != Work.externalKind else { return sum }
-            return sum.addingReportingOverflow(next.0).partialValue
-        }
+        let work = durations.reduce(UInt64(0)) { $0.addingReportingOverflow($1).partialValue }
         var report = RunReport(
             graph: graph.description.name,
             startedAt: record.startedAtWall ?? SystemClock.wall(),
