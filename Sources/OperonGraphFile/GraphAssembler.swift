@@ -176,11 +176,15 @@ struct GraphAssembler {
             return try reader.fields.mismatch(node, "operations", "a list of maps")
         }
         guard let entry = entries.first(where: { $0.key == OperationKey.name.name }) else {
+            let misspelt = entries.first {
+                Suggestion.nearest(to: $0.key, among: [OperationKey.name.name]) != nil
+            }
             return try reader.fields.log.report(
                 .missingKey,
-                at: node.position,
+                at: misspelt?.keyPosition ?? node.position,
                 "name",
                 "this operation needs a “name”"
+                    + (misspelt.map { ", and \($0.key.quoted) is none" } ?? "")
             )
         }
         guard let value = try expanded(entry.value) else {

@@ -236,6 +236,27 @@ import Testing
         }
     }
 
+    @Test(arguments: ["--wait", "--watch"])
+    func `a retry is waited for`(option: String) async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                "name: g\noperations: { a: { run: 'echo a >> ran; test -e mended' } }\n"
+            )
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
+            #expect(try await up.operon("retry", "g", option).end == .exit(1))
+            _ = try workspace.write("mended", "")
+            let retried = try await up.operon("retry", "g", option)
+            #expect(retried.end == .exit(0), "\(retried.errors)")
+            #expect(
+                retried.errors.contains("graph 0 “g” finished. 1 operation: 1 succeeded"),
+                "\(retried.errors)"
+            )
+            #expect(workspace.lines(of: "ran").count == 3)
+        }
+    }
+
     @Test func `a command is submitted without a file`() async throws {
         try await Workspace.run { workspace in
             let up = try await Up(workspace)

@@ -32,8 +32,6 @@ struct ContinuingArguments: ParsableArguments {
 
     @OptionGroup var key: IdempotencyArguments
 
-    var areGiven: Bool { dryRun || watch || wait || key.idempotencyKey != nil }
-
     func validate() throws {
         guard [dryRun, watch, wait].count(where: { $0 }) <= 1 else {
             throw ValidationError("--dry-run, --watch and --wait cannot be combined")

@@ -65,10 +65,8 @@ struct Retry: AsyncParsableCommand {
             guard !named.operations.isEmpty else {
                 throw ValidationError("name an operation: GRAPH/OPERATION")
             }
-        } else if ending.areGiven {
-            throw ValidationError(
-                "--dry-run, --watch, --wait and --idempotency-key need --from or --with"
-            )
+        } else if ending.dryRun || ending.key.idempotencyKey != nil {
+            throw ValidationError("--dry-run and --idempotency-key need --from or --with")
         }
         if with == nil, !reading.areEmpty {
             throw ValidationError("--set, --parameters and --replay need --with FILE")
@@ -114,6 +112,15 @@ struct Retry: AsyncParsableCommand {
         return nil
     }
 
+    /// Waits for the end of the graph if that was asked for.
+    private func follow(_ graph: String, _ session: ClientSession) async throws {
+        guard ending.wait || ending.watch else { return }
+        let view = try await session.client.graph(graph)
+        if ending.wait { throw ExitCode(try await Waiting(session).run(view, within: nil)) }
+        let watching = Watching(session, output: session.console.errors)
+        throw ExitCode(try await watching.run(String(view.id)))
+    }
+
     func run() async throws {
         let (graph, operations) = try named
         let subject: ClientSession.Subject =
@@ -134,6 +141,7 @@ struct Retry: AsyncParsableCommand {
                     try session.console.tell(view) {
                         $0.retried(view, graph: graph, cancelled: counts?.cancelled ?? 0)
                     }
+                    try await follow(graph, session)
                 } catch let error as ClientError where error.refusal != nil {
                     throw await Self.notRetried(operations, of: graph, session) ?? error
                 }
