@@ -40,16 +40,47 @@ package enum ProcessFacts {
             }
     }
 
+    /// What each thread of it does, and its TCP sockets by state: for a failure that nobody can look
+    /// at while it lasts.
+    package static func diagnosis(_ process: Int32) -> String {
+        let folder = "/proc/\(process)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        func word(_ thread: String, _ file: String) -> String {
+            let text = (try? kernelText("\(folder)/\(thread)/\(file)")) ?? "?"
+            return String(text.prefix { $0 != "\n" })
+        }
+        var lines = threads.sorted().map { thread in
+            let state = word(thread, "stat").split(separator: ")").last?.prefix(2) ?? ""
+            let call = word(thread, "syscall").prefix { $0 != " " }
+            return "thread \(thread) \(word(thread, "comm")):\(state), system call \(call), in "
+                + word(thread, "wchan")
+        }
+        let inodes = Set((try? socketInodes(process)) ?? [])
+        var sockets: [String: Int] = [:]
+        let table = (try? kernelText("/proc/\(process)/net/tcp")) ?? ""
+        for line in table.split(separator: "\n").dropFirst() {
+            let words = line.split(separator: " ")
+            guard words.count > 9, inodes.contains(words[9]) else { continue }
+            // Of one that listens, the second number counts connections that nobody has taken.
+            sockets["state \(words[3]), queues \(words[4])", default: 0] += 1
+        }
+        lines += sockets.sorted { $0.key < $1.key }.map { "\($1) sockets in \($0)" }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func socketInodes(_ process: Int32) throws -> [Substring] {
+        let folder = "/proc/\(process)/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
+            // One that was closed meanwhile is none of them.
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)"))?
+                .wholeMatch(of: /socket:\[(\d+)\]/)?.1
+        }
+    }
+
     /// The addresses at which it takes connections over TCP, such as `127.0.0.1:7350`; those of
     /// IPv6 in the kernel's digits.
     package static func listeningAddresses(_ process: Int32) throws -> [String] {
-        let folder = "/proc/\(process)/fd"
-        let sockets = try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
-            // One that was closed meanwhile is none of them.
-            try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
-        }
-        let inodes = Set(sockets.compactMap { $0.wholeMatch(of: /socket:\[(\d+)\]/)?.1 })
-        return try listening(process, inodes).sorted()
+        try listening(process, Set(try socketInodes(process))).sorted()
     }
 
     /// The whole text of a file of the kernel. Foundation loses the beginning of those that are

@@ -1,3 +1,4 @@
+import Glibc
 import OperonFaultKit
 import OperonModel
 import OperonWire
@@ -169,5 +170,16 @@ import Testing
         }
 
         #expect(changes > 300)
+    }
+
+    /// A coordinator that stops answering is gone by the time at which somebody reads of it.
+    @Test func `a diagnosis names the threads of a process and its sockets`() throws {
+        let own = ProcessFacts.diagnosis(getpid())
+        #expect(own.contains("thread \(getpid()) "), "\(own)")
+        #expect(own.contains(", system call "), "\(own)")
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(server) }
+        #expect(listen(server, 1) == 0)
+        #expect(ProcessFacts.diagnosis(getpid()).contains("1 sockets in state 0A, queues"))
     }
 }

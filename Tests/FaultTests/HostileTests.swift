@@ -158,14 +158,15 @@ private final class HonestCluster {
         try await operon("status")
         let waited = try await ask("wait", id, "--timeout", "120s")
         guard waited.end == .exit(0) else {
-            var why = waited.errors
-            for question in [["operations", id], ["workers"], ["queue", "list"]] {
-                why += try await ask(question).output
+            var why = waited.errors + ProcessFacts.diagnosis(coordinator.process)
+            let explained = graph.dependencies.keys.sorted().map { ["explain", "\(id)/\($0)"] }
+            for question in [["operations", id], ["workers"], ["queue", "list"]] + explained {
+                let answer = try await ask(question)
+                why += answer.output + answer.errors
+                // Who does not answer one question answers no other.
+                if answer.end == .exit(4) { break }
             }
-            for operation in graph.dependencies.keys.sorted() {
-                why += try await ask("explain", "\(id)/\(operation)").output
-            }
-            throw CommandFailure(why)
+            throw CommandFailure(why + coordinator.errors.text.suffix(4_000))
         }
         try workspace.expectEachOnce(graph, in: Ledger(path: workspace.path(ledger)))
     }
@@ -187,7 +188,11 @@ private final class HonestCluster {
         let ended = try await ask(arguments)
         try #require(
             ended.end == .exit(0),
-            "\(arguments): \(ended.errors)\n\(coordinator.errors.text.suffix(4_000))"
+            """
+            \(arguments): \(ended.errors)
+            \(coordinator.errors.text.suffix(4_000))
+            \(ended.end == .exit(0) ? "" : ProcessFacts.diagnosis(coordinator.process))
+            """
         )
         return ended
     }
