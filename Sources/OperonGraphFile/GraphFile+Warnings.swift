@@ -5,25 +5,24 @@ extension GraphFile {
     private static let nameWarningsMax = 20
 
     /// Queues and keys that operations name and the file does not declare, if it declares a similar
-    /// one that no operation names: a typing mistake leaves operations without their limit.
+    /// one: a typing mistake leaves operations without their limit.
     package var nameWarnings: [GraphFileError.Problem] {
         let queues = graph.queues.map(\.name)
         let keys = graph.keys.map(\.name)
         guard !queues.isEmpty || !keys.isEmpty else { return [] }
-        let usedQueues = Set(graph.operations.map(\.queue))
-        let usedKeys = Set(graph.operations.flatMap(\.exclusive))
-        let freeQueues = queues.filter { !usedQueues.contains($0) }
-        let freeKeys = keys.filter { !usedKeys.contains($0) }
-        guard !freeQueues.isEmpty || !freeKeys.isEmpty else { return [] }
+        let used = Used(
+            queues: Set(graph.operations.map(\.queue)),
+            keys: Set(graph.operations.flatMap(\.exclusive))
+        )
         var known = (queues: Set(queues), keys: Set(keys))
         var warnings: [GraphFileError.Problem] = []
         for (index, operation) in graph.operations.enumerated() {
             let position = sourceMap.position(ofDependency: nil, of: index)
             if known.queues.insert(operation.queue).inserted {
-                add("queue", operation.queue, freeQueues, at: position, to: &warnings)
+                add("queue", operation.queue, queues, used.queues, at: position, to: &warnings)
             }
             for key in operation.exclusive where known.keys.insert(key).inserted {
-                add("key", key, freeKeys, at: position, to: &warnings)
+                add("key", key, keys, used.keys, at: position, to: &warnings)
             }
             if warnings.count == Self.nameWarningsMax { break }
         }
@@ -34,18 +33,37 @@ extension GraphFile {
         _ what: String,
         _ name: String,
         _ declared: [String],
+        _ used: Set<String>,
         at position: Position,
         to warnings: inout [GraphFileError.Problem]
     ) {
-        guard let meant = Suggestion.nearest(to: name, among: declared) else { return }
+        // One that nothing uses is the more likely one.
+        let free = declared.filter { !used.contains($0) }
+        let meant =
+            Suggestion.nearest(to: name, among: free)
+            ?? Suggestion.nearest(to: name, among: declared.filter { !Self.isSibling($0, name) })
+        guard let meant else { return }
+        let isUsed = used.contains(meant)
         var warning = GraphFileError.Problem(
             .invalidValue,
             at: position,
             name,
-            "the file declares no \(what) \(name.quoted), and nothing uses its \(what) "
-                + "\(meant.quoted): did you mean that?"
+            "the file declares no \(what) \(name.quoted)"
+                + (isUsed ? "" : ", and nothing uses its \(what) \(meant.quoted)")
+                + ": did you mean "
+                + (isUsed ? "\(meant.quoted)?" : "that?")
         )
         warning.file = file
         warnings.append(warning)
+    }
+
+    /// Whether two names differ in their numbers alone, as `gpu1` and `gpu2` do on purpose.
+    private static func isSibling(_ name: String, _ other: String) -> Bool {
+        name.filter { !$0.isNumber } == other.filter { !$0.isNumber }
+    }
+
+    private struct Used {
+        let queues: Set<String>
+        let keys: Set<String>
     }
 }

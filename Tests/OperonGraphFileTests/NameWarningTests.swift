@@ -27,9 +27,24 @@ import Testing
         )
     }
 
+    @Test func `so is one while the right one is used as well`() throws {
+        let found = try warnings(
+            """
+            queues: { slow: { maxConcurrentOperationCount: 1 } }
+            operations:
+              a: { wait: 1s, queue: slow }
+              b: { wait: 1s, queue: slwo }
+            """
+        )
+        #expect(
+            found == ["g.yaml:4:3: the file declares no queue “slwo”: did you mean “slow”?"]
+        )
+    }
+
     @Test(arguments: [
-        // Used as well, so that both are meant.
-        "queues: { net: {} }\noperations: { a: { run: x, queue: net }, b: { run: x, queue: nte } }",
+        // One of several.
+        "queues: { gpu1: {} }\noperations: { a: { wait: 1s, queue: gpu1 }, "
+            + "b: { wait: 1s, queue: gpu2 } }",
         // Of another graph.
         "queues: { net: {} }\noperations: { a: { wait: 1s, queue: archive } }",
         // Nothing is declared.
