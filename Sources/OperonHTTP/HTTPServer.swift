@@ -222,6 +222,8 @@ package final class HTTPServer: Sendable {
         _ onListening: @escaping @Sendable (SocketAddress?) async -> Void
     ) async throws(HTTPServerError) {
         let listen = context.configuration.listen
+        let hasListened = Mutex(false)
+        let (closed, closing) = AsyncStream<Never>.makeStream()
         let server = Server(
             childChannelSetup: child,
             configuration: ServerConfiguration(
@@ -231,27 +233,44 @@ package final class HTTPServer: Sendable {
                     logger: logger
                 )
             ),
-            onServerRunning: { channel in await onListening(channel.localAddress) },
+            onServerRunning: { channel in
+                hasListened.withLock { $0 = true }
+                channel.closeFuture.whenComplete { _ in closing.finish() }
+                await onListening(channel.localAddress)
+            },
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
             logger: Logger(label: logger.label) { _ in ServerLog(logger) }
         )
         do {
-            try await serve(server)
-        } catch let error as IOError {
-            throw Self.sentence(error, listen)
+            try await serve(server, until: closed)
         } catch {
+            if hasListened.withLock({ $0 }) {
+                throw HTTPServerError(
+                    .ended,
+                    "The API does not listen on \(listen) any more: start the coordinator again."
+                )
+            }
+            if let error = error as? IOError { throw Self.sentence(error, listen) }
             throw HTTPServerError(.bind, "The API cannot listen on \(listen): \(error).")
         }
     }
 
+    private struct ListeningEnded: Error {}
+
     private enum Part: Sendable {
         case served
+        case closed
         case askedToStop
         case shutDown
         case timeIsOver
     }
 
-    private func serve<Child>(_ server: Server<Child>) async throws {
+    /// - Parameter closed: Ends when the server listens no more. Its streams may go on for ever.
+    /// - Throws: `ListeningEnded` if nobody has asked for that.
+    private func serve<Child>(
+        _ server: Server<Child>,
+        until closed: AsyncStream<Never>
+    ) async throws {
         let streams = context.streams
         let stopTime = context.configuration.limits.stopTime
         try await withThrowingTaskGroup(of: Part.self) { group in
@@ -263,10 +282,18 @@ package final class HTTPServer: Sendable {
                 await streams.untilEnd()
                 return .askedToStop
             }
+            group.addTask {
+                for await _ in closed {}
+                return .closed
+            }
+            var isStopping = false
             for try await part in group {
                 switch part {
-                case .served: group.cancelAll()
+                case .served, .closed:
+                    guard isStopping || Task.isCancelled else { throw ListeningEnded() }
+                    if part == .served { group.cancelAll() }
                 case .askedToStop:
+                    isStopping = true
                     streams.end()
                     group.addTask {
                         try await server.shutdownGracefully()

@@ -13,6 +13,8 @@ package struct HTTPServerError: Error, Hashable, Sendable, CustomStringConvertib
         case addressInUse
         /// The system does not allow listening on the address.
         case bind
+        /// It has listened, and does not any more, though nobody has asked for that.
+        case ended
     }
 
     package var code: Code

@@ -195,7 +195,9 @@ final class CoordinatorSession: Sendable {
                     Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }
             } catch {
-                throw Failure(ExitStatus.usage, error.message)
+                // The same call may work the next time.
+                let code = error.code == .ended ? ExitStatus.failed : ExitStatus.usage
+                throw Failure(code, error.message)
             }
         }
         let end = CoordinatorHost.Activity { [say] host in
