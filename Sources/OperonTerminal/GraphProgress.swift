@@ -19,7 +19,8 @@ package struct GraphProgress: Sendable {
     package mutating func listed(_ operation: OperationView) -> Change? {
         // benign: a list has the outcome of every finished operation.
         let phase = ProgressPhase(operation.state, operation.outcome ?? .failed)
-        return move(operation.index, operation.name, to: phase, detail: "")
+        let detail = operation.skippedFor.map { "because of “\($0.name)”" } ?? ""
+        return move(operation.index, operation.name, to: phase, detail: detail)
     }
 
     /// Applies an event. Returns the change, if the event concerns an operation of this graph.

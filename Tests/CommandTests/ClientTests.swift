@@ -37,7 +37,7 @@ import Testing
                     [2/4] succeeded count-b
                     [2/4] running count-a
                     [3/4] failed count-a: exit code 7
-                    [4/4] skipped merge
+                    [4/4] skipped merge: because of “count-a”
                     failed 0/count-a: exit code 7
                     To see its log: operon logs 0/count-a
                     To retry the failed operations: operon retry 0 --failed

@@ -94,24 +94,33 @@ final class Troubles: Sendable {
         guard !skipped.isEmpty else { return }
         var moves: [ProgressDisplay.Move] = []
         for (operation, count) in skipped.sorted(by: { $0.operation.index < $1.operation.index }) {
-            let cause = await detail(of: operation)?.operation.skippedFor?.name
+            let cause = await cause(of: operation)
             moves.append(
                 ProgressDisplay.Move(
                     count > 1 ? "\(count) operations" : operation.name,
                     from: .pending,
                     to: .skipped,
                     work: 0,
-                    detail: cause.map { "because of “\($0)”" } ?? ""
+                    detail: cause ?? ""
                 )
             )
         }
         await display.tell(moves, at: SystemClock.now())
     }
 
-    private func tellRetry(of operation: OperationName, decidedAt: TimeText) async {
+    /// Why an operation was skipped; `nil`: too many were asked for.
+    func cause(of operation: OperationName) async -> String? {
+        await detail(of: operation)?.operation.skippedFor.map { "because of “\($0.name)”" }
+    }
+
+    /// - Parameter decidedAt: The time of the event.
+    func tellRetry(of operation: OperationName, decidedAt: TimeText) async {
         guard let detail = await detail(of: operation) else { return }
-        // The next attempts may have begun, or ended, by now.
-        let made = detail.attempts.last { $0.endedAt.map { $0 <= decidedAt } ?? false }
+        // The next attempts may have begun, or ended, by now. When an attempt ended is the worker's
+        // word, and may be later than when the coordinator heard of it.
+        let made =
+            detail.attempts.last { $0.grantedAt < decidedAt }
+            ?? detail.attempts.first { $0.error != nil }
         // Without a failure, it cannot do its work yet, which is nothing wrong.
         guard let made, let error = made.error else { return }
         let due = detail.reasons.first { $0.code == "retryAt" }?.until?.time

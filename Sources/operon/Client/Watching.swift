@@ -112,6 +112,7 @@ struct Watching: Sendable {
         let display = Self.display(of: graph, printer)
         let screen = WatchScreen(graph, display, folds: folds)
         async let _: Void = display.tick(telling: session.news)
+        let troubles = Troubles(session, graph.id, display, in: await screen.groupIndex())
         let id = String(graph.id)
         try await Following(session).run(graph: id) {
             // If the graph has not ended yet, an event will report its end.
@@ -120,8 +121,14 @@ struct Watching: Sendable {
             return isOver
         } _: { item in
             switch item {
-            case .event(let event) where event.kind.known != .rangeFinished:
+            case .event(var event) where event.kind.known != .rangeFinished:
+                if event.outcome == .skipped, let operation = event.operation {
+                    event.reason = await troubles.cause(of: operation)
+                }
                 let mayEnd = await screen.happened(event)
+                if event.kind.known == .retry, let operation = event.operation {
+                    await troubles.tellRetry(of: operation, decidedAt: event.at)
+                }
                 return mayEnd ? try await hasEnded(id) : false
             // It names only the first operation.
             case .event(let event):
@@ -240,7 +247,8 @@ actor WatchScreen {
         self.folds = folds
     }
 
-    private func groupIndex() async -> Int {
+    /// The number of the graph in the display.
+    func groupIndex() async -> Int {
         if let group { return group }
         let index = await display.addGroup(name: name)
         group = index
