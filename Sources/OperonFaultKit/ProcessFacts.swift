@@ -40,8 +40,8 @@ package enum ProcessFacts {
             }
     }
 
-    /// What each thread of it does, and its TCP sockets by state: for a failure that nobody can look
-    /// at while it lasts.
+    /// What each thread of it does, and its TCP sockets by state: for a failure that nobody can
+    /// look at while it lasts.
     package static func diagnosis(_ process: Int32) -> String {
         let folder = "/proc/\(process)/task"
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []

@@ -317,8 +317,8 @@ struct RepetitionReader {
                 .unsupported,
                 at: entry.keyPosition,
                 entry.key,
-                "\(entry.key.quoted) is read when a file is submitted, and not here: write a list, or"
-                    + " the output of an operation that lists them (forEach: { output: NAME })"
+                "\(entry.key.quoted) is read when a file is submitted, and not here: write a list,"
+                    + " or the output of an operation that lists them (forEach: { output: NAME })"
             )
             return nil
         }
