@@ -3,6 +3,9 @@ import OperonModel
 extension GraphFile {
     /// The most warnings about names.
     private static let nameWarningsMax = 20
+    /// The most pairs of names that are compared: a few tenths of a second. A generated file with
+    /// thousands of queues and keys has no typing mistakes.
+    private static let comparisonsMax = 100_000
 
     /// Queues and keys that operations name and the file does not declare, if it declares a similar
     /// one: a typing mistake leaves operations without their limit.
@@ -16,15 +19,20 @@ extension GraphFile {
         )
         var known = (queues: Set(queues), keys: Set(keys))
         var warnings: [GraphFileError.Problem] = []
+        var comparisons = 0
         for (index, operation) in graph.operations.enumerated() {
             let position = sourceMap.position(ofDependency: nil, of: index)
             if known.queues.insert(operation.queue).inserted {
+                comparisons += queues.count
                 add("queue", operation.queue, queues, used.queues, at: position, to: &warnings)
             }
             for key in operation.exclusive where known.keys.insert(key).inserted {
+                comparisons += keys.count
                 add("key", key, keys, used.keys, at: position, to: &warnings)
             }
-            if warnings.count == Self.nameWarningsMax { break }
+            guard warnings.count < Self.nameWarningsMax, comparisons < Self.comparisonsMax else {
+                break
+            }
         }
         return warnings
     }

@@ -98,7 +98,8 @@ extension ViewText {
     package func retried(
         _ view: CommandView,
         graph: String,
-        cancelled: Int = 0
+        cancelled: Int = 0,
+        isFollowed: Bool = false
     ) -> [String] {
         guard view.affected > 0 else {
             guard cancelled > 0 else {
@@ -116,7 +117,8 @@ extension ViewText {
             let more = view.affected - view.named.count
             line += " (\(list(view.named, more: max(0, more))))"
         }
-        return [said(line + ". To watch: operon watch \(shown(graph))")]
+        line += "."
+        return [said(isFollowed ? line : line + " To watch: operon watch \(shown(graph))")]
     }
 
     private func operations(_ view: CommandView) -> String {

@@ -253,6 +253,7 @@ import Testing
                 retried.errors.contains("graph 0 “g” finished. 1 operation: 1 succeeded"),
                 "\(retried.errors)"
             )
+            #expect(!retried.errors.contains("To watch"), "\(retried.errors)")
             #expect(workspace.lines(of: "ran").count == 3)
         }
     }

@@ -1,9 +1,21 @@
 import Foundation
 import Glibc
+import OperonFaultKit
 import Testing
 
 /// `operon top` on a terminal.
 @Suite struct TopTests {
+    /// Returns when it shows something.
+    private func open(_ up: Up, _ workspace: Workspace) async throws -> Program {
+        let top = try workspace.start(
+            "operon",
+            ["top", "--coordinator", up.address, "--interval", "100ms"],
+            streams: .terminal(columns: 80, rows: 24)
+        )
+        try await top.says("0 of 2 slots busy")
+        return top
+    }
+
     @Test func `somebody looks, asks why, cancels and quits`() async throws {
         try await Workspace.run { workspace in
             let up = try await Up(workspace)
@@ -17,12 +29,7 @@ import Testing
                 """
             )
             #expect(try await up.operon("submit", file).end == .exit(0))
-            let top = try workspace.start(
-                "operon",
-                ["top", "--coordinator", up.address, "--interval", "100ms"],
-                streams: .terminal(columns: 80, rows: 24)
-            )
-            try await top.says("0 of 2 slots busy")
+            let top = try await open(up, workspace)
             try await top.says("slow")
             // The graph, its operations, the second of them.
             try top.type("\r")
@@ -53,12 +60,7 @@ import Testing
             let up = try await Up(workspace)
             let file = try workspace.write("g.yaml", "operations: { gate: { external: true } }")
             #expect(try await up.operon("submit", file).end == .exit(0))
-            let top = try workspace.start(
-                "operon",
-                ["top", "--coordinator", up.address, "--interval", "100ms"],
-                streams: .terminal(columns: 80, rows: 24)
-            )
-            try await top.says("0 of 2 slots busy")
+            let top = try await open(up, workspace)
             try top.type("\r")
             try await top.says("OPERATION")
             try top.type("e")
@@ -74,12 +76,7 @@ import Testing
     func `it ends while the coordinator does not answer`(signal: Int32) async throws {
         try await Workspace.run { workspace in
             let up = try await Up(workspace)
-            let top = try workspace.start(
-                "operon",
-                ["top", "--coordinator", up.address, "--interval", "100ms"],
-                streams: .terminal(columns: 80, rows: 24)
-            )
-            try await top.says("0 of 2 slots busy")
+            let top = try await open(up, workspace)
             up.program.signal(SIGSTOP)
             defer { up.program.signal(SIGCONT) }
             if signal == 0 { try top.type("q") } else { top.signal(signal) }

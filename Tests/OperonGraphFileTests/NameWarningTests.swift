@@ -41,6 +41,19 @@ import Testing
         )
     }
 
+    /// A generated file: 1,000 queues are declared, and operations use others.
+    @Test(arguments: [(others: 50, found: 1), (others: 150, found: 0)])
+    func `after many comparisons no more names are compared`(others: Int, found: Int) throws {
+        let declared = ["net: {}"] + (1..<1_000).map { "declared\($0): {}" }
+        let used = (0..<others).map { String(repeating: "z", count: 20 + $0) } + ["nte"]
+        let operations = used.map { "{ name: on-\($0), wait: 1s, queue: \($0) }" }
+        let text = """
+            queues: { \(declared.joined(separator: ", ")) }
+            operations: [\(operations.joined(separator: ", "))]
+            """
+        #expect(try warnings(text).count == found)
+    }
+
     @Test(arguments: [
         // One of several.
         "queues: { gpu1: {} }\noperations: { a: { wait: 1s, queue: gpu1 }, "

@@ -139,7 +139,12 @@ struct Retry: AsyncParsableCommand {
                     // Without an answer there is no hint.
                     let counts = isInVain ? try? await session.client.graph(graph).counts : nil
                     try session.console.tell(view) {
-                        $0.retried(view, graph: graph, cancelled: counts?.cancelled ?? 0)
+                        $0.retried(
+                            view,
+                            graph: graph,
+                            cancelled: counts?.cancelled ?? 0,
+                            isFollowed: ending.wait || ending.watch
+                        )
                     }
                     try await follow(graph, session)
                 } catch let error as ClientError where error.refusal != nil {

@@ -71,7 +71,8 @@ struct Waiting: Sendable {
         return ended.exitCode ?? ExitStatus.success
     }
 
-    /// How often it is asked whether the graph waits for people.
+    /// How often it is asked whether the graph waits for people: who answers takes longer, and a
+    /// request costs the coordinator less than a millisecond.
     private static let reminderInterval = Duration.seconds(10)
 
     /// Says once that the graph waits for people, who may not know it.
