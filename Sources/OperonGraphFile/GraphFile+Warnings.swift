@@ -3,6 +3,8 @@ import OperonModel
 extension GraphFile {
     /// The most warnings about names.
     private static let nameWarningsMax = 20
+    /// The most warnings about approvals.
+    private static let approvalWarningsMax = 20
     /// The most pairs of names that are compared: a few tenths of a second. A generated file with
     /// thousands of queues and keys has no typing mistakes.
     private static let comparisonsMax = 100_000
@@ -32,6 +34,38 @@ extension GraphFile {
             }
             guard warnings.count < Self.nameWarningsMax, comparisons < Self.comparisonsMax else {
                 break
+            }
+        }
+        return warnings
+    }
+
+    /// External operations after which another one runs even if they are cancelled, because it has
+    /// no condition: it would go on without the approval that it seems to need.
+    ///
+    /// - Parameter stated: The positions of dependencies whose condition is the default, and that
+    ///   say so.
+    func approvalWarnings(stated: Set<Position>) -> [GraphFileError.Problem] {
+        var external = Set(graph.operations.lazy.filter(\.work.isExternal).map(\.name))
+        guard !external.isEmpty else { return [] }
+        var warnings: [GraphFileError.Problem] = []
+        for (index, operation) in graph.operations.enumerated() where operation.work != .nothing {
+            for (place, dependency) in operation.dependencies.enumerated()
+            where dependency.condition == .unlessFailed && external.contains(dependency.name) {
+                let position = sourceMap.position(ofDependency: place, of: index)
+                guard !stated.contains(position) else { continue }
+                // Each once, however many depend on it.
+                external.remove(dependency.name)
+                var warning = GraphFileError.Problem(
+                    .invalidValue,
+                    at: position,
+                    dependency.name,
+                    "\(operation.name.quoted) also runs if \(dependency.name.quoted) is cancelled."
+                        + " If it must not, write { \(dependency.name): succeeded }; if it may, "
+                        + "{ \(dependency.name): unlessFailed }"
+                )
+                warning.file = file
+                warnings.append(warning)
+                if warnings.count == Self.approvalWarningsMax { return warnings }
             }
         }
         return warnings

@@ -55,6 +55,7 @@ struct GraphReading {
             warning.file = file
             return warning
         }
+        read.warnings += read.approvalWarnings(stated: assembler.reader.statedDefaults)
         return read
     }
 

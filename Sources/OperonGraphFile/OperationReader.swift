@@ -26,6 +26,8 @@ struct OperationReader {
     /// The directory to which relative directories are relative, and where processes start by
     /// default.
     let base: String?
+    /// The dependencies whose condition is the default, and that say so.
+    private(set) var statedDefaults: Set<Position> = []
 
     private var limits: Limits { fields.limits }
 
@@ -287,6 +289,7 @@ struct OperationReader {
                 "the dependency \(name.quoted) is listed twice with different conditions"
             )
         }
+        if condition == .unlessFailed, !entry.value.isNull { statedDefaults.insert(position) }
         result.description.dependencies.append(DependencyDescription(name, condition))
         result.dependencyPositions.append(position)
     }
