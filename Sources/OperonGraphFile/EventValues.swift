@@ -29,6 +29,15 @@ struct EventValues {
         }
     }
 
+    /// Whether a value has a part of the event.
+    static func hasReference(_ node: Node) -> Bool {
+        texts(in: node).contains { text, _ in
+            (GraphParameters.pieces(of: text) ?? []).contains {
+                if case .reference = $0 { true } else { false }
+            }
+        }
+    }
+
     /// Checks that every reference begins with `event`.
     static func check(_ node: Node, reporting fields: inout FieldReader) throws(Stop) {
         for (text, position) in texts(in: node) {

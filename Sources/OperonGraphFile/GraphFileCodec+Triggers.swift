@@ -47,42 +47,92 @@ extension GraphFileCodec: TriggerCodec {
         event: String
     ) throws -> GraphDescription {
         let limits = Limits()
-        let bytes = Array(graph.text.utf8)
-        var options = GraphFileOptions(limits: limits, directory: graph.directory)
-        options.readsFiles = false
-        options.isOfTrigger = true
-        options.expandedBytesMax = min(limits.graphFileBytes, (1 << 20) + 16 * bytes.count)
+        var written = Node(.null, at: .none)
+        let expanded: Node
         do throws(Stop) {
             let (event, _) = try JSONReader.value(Array(event.utf8), limits: limits)
-            let (values, _) = try JSONReader.value(Array(parameters.utf8), limits: limits)
-            let expanded = try EventValues(event: event).expanded(values)
-            options.parameters = zip(values.entries ?? [], expanded.entries ?? []).map {
-                ParameterAssignment(
-                    $1,
-                    source: Self.values,
-                    directory: graph.directory,
-                    origin: EventValues.isForeign($0.value) ? .outside(.event) : .submitter
-                )
-            }
+            written = try JSONReader.value(Array(parameters.utf8), limits: limits).0
+            expanded = try EventValues(event: event).expanded(written)
         } catch {
-            let error = GraphFileError.unfound(error, file: Self.values)
-            throw TriggerValuesError("\(Self.unplaced(error))")
+            let error = Self.unplaced(GraphFileError.unfound(error, file: Self.values))
+            let names = Self.names(in: Self.valueProblems(written, graph))
+            throw TriggerValuesError("\(error)", names: names)
         }
         do throws(GraphFileError) {
-            return try GraphFile.read(
-                bytes: bytes,
-                file: graph.file == Self.values ? "./" + graph.file : graph.file,
-                format: GraphFileFormat(contentType: graph.contentType),
-                options: options
-            ).graph
+            return try Self.read(graph, written, expanded)
         } catch {
             let error = Self.unplaced(error)
             if error.problems.contains(where: { $0.code == .unsafeValue }) {
                 throw UnsafeEventError("\(error)")
             }
             guard error.problems.allSatisfy({ $0.file == Self.values }) else { throw error }
-            throw TriggerValuesError("\(error)")
+            throw TriggerValuesError("\(error)", names: Self.names(in: error.problems))
         }
+    }
+
+    /// Reads the graph of a trigger.
+    ///
+    /// - Parameters:
+    ///   - written: The values of its parameters as the trigger has them.
+    ///   - values: The same values with the parts of an event in them.
+    private static func read(
+        _ graph: TriggerGraph,
+        _ written: Node,
+        _ values: Node
+    ) throws(GraphFileError) -> GraphDescription {
+        let limits = Limits()
+        let bytes = Array(graph.text.utf8)
+        var options = GraphFileOptions(limits: limits, directory: graph.directory)
+        options.readsFiles = false
+        options.isOfTrigger = true
+        options.expandedBytesMax = min(limits.graphFileBytes, (1 << 20) + 16 * bytes.count)
+        options.parameters = zip(written.entries ?? [], values.entries ?? []).map {
+            ParameterAssignment(
+                $1,
+                source: Self.values,
+                directory: graph.directory,
+                origin: EventValues.isForeign($0.value) ? .outside(.event) : .submitter
+            )
+        }
+        return try GraphFile.read(
+            bytes: bytes,
+            file: graph.file == Self.values ? "./" + graph.file : graph.file,
+            format: GraphFileFormat(contentType: graph.contentType),
+            options: options
+        ).graph
+    }
+
+    /// What is wrong with the values of a trigger, at their places in its file, as far as it is
+    /// known before an event: all of it if they have no parts of one, otherwise the names that the
+    /// graph does not know. What is wrong with the graph itself is not among it.
+    static func problems(with values: Node, of graph: TriggerGraph) -> [GraphFileError.Problem] {
+        let hasEvent = EventValues.hasReference(values)
+        return valueProblems(values, graph).filter { !hasEvent || $0.code == .unknownKey }
+            .map { problem in
+                var problem = problem
+                problem.file = ""
+                problem.message = "“set”: \(problem.message)"
+                return problem
+            }
+    }
+
+    /// What is wrong with values as a trigger has them.
+    private static func valueProblems(
+        _ values: Node,
+        _ graph: TriggerGraph
+    ) -> [GraphFileError.Problem] {
+        do throws(GraphFileError) {
+            _ = try read(graph, values, values)
+            return []
+        } catch {
+            return error.problems.filter { $0.file == Self.values }
+        }
+    }
+
+    /// A sentence for each name among the problems that is no parameter of the graph.
+    private static func names(in problems: [GraphFileError.Problem]) -> [String] {
+        unplaced(GraphFileError(problems: problems.filter { $0.code == .unknownKey }))
+            .problems.map(\.description)
     }
 
     /// What errors call the place of the values.

@@ -9,10 +9,13 @@ package enum TriggerFile {
 
     /// Reads a file, and the graph files that it names.
     ///
+    /// - Parameter zoneProblem: Says what is wrong with the name of a time zone; `nil`: nothing.
+    ///   Without it, every name is taken.
     /// - Throws: everything that is wrong with the trigger, up to 20 problems, or with a graph.
     package static func read(
         path: String,
-        limits: Limits = Limits()
+        limits: Limits = Limits(),
+        zoneProblem: ((String) -> String?)? = nil
     ) throws(GraphFileError) -> TriggerDescription {
         let bytes: [UInt8]
         do throws(Stop) {
@@ -22,7 +25,9 @@ package enum TriggerFile {
             throw GraphFileError.unfound(error, file: path)
         }
         let base = Path.directory(of: path)
-        return try read(bytes, file: path, format: nil, base: base, limits: limits)
+        var reader = TriggerReader(limits: limits, base: base)
+        reader.zoneProblem = zoneProblem
+        return try read(bytes, file: path, format: nil, &reader)
     }
 
     /// Whether a file that is no graph is meant as a trigger: a map with “on” and no operations. A
@@ -52,19 +57,17 @@ package enum TriggerFile {
         format: GraphFileFormat?,
         limits: Limits = Limits()
     ) throws(GraphFileError) -> TriggerDescription {
-        try read(bytes, file: file, format: format, base: nil, limits: limits)
+        var reader = TriggerReader(limits: limits, base: nil)
+        return try read(bytes, file: file, format: format, &reader)
     }
 
-    /// - Parameter base: The directory to which paths of graphs are relative; `nil`: there are no
-    ///   paths.
     private static func read(
         _ bytes: [UInt8],
         file: String,
         format: GraphFileFormat?,
-        base: String?,
-        limits: Limits
+        _ reader: inout TriggerReader
     ) throws(GraphFileError) -> TriggerDescription {
-        var reader = TriggerReader(limits: limits, base: base)
+        let limits = reader.fields.limits
         var stop: Stop?
         var trigger: TriggerDescription?
         do throws(Stop) {
@@ -100,6 +103,8 @@ struct TriggerReader {
     var fields: FieldReader
     /// The directory to which paths of graphs are relative; `nil`: graphs are texts.
     let base: String?
+    /// Says what is wrong with the name of a time zone.
+    var zoneProblem: ((String) -> String?)?
     /// Who watches the source, as far as it was read.
     var watcher = TriggerWatcher.coordinator
 
@@ -157,9 +162,14 @@ struct TriggerReader {
         draft.graph = graph
         draft.watcher = watcher
         try check(draft, found)
-        // A store may have a trigger from before this check. Its firings are refused, as they were.
-        if let values, source.isTimer, base != nil {
-            try EventValues.checkData(values, reporting: &fields)
+        // A store may have a trigger from before these checks: its firings are refused.
+        if let values, base != nil {
+            if source.isTimer { try EventValues.checkData(values, reporting: &fields) }
+            if fields.log.problems.isEmpty {
+                for problem in GraphFileCodec.problems(with: values, of: graph) {
+                    try fields.log.report(problem)
+                }
+            }
         }
         return fields.log.problems.isEmpty ? draft : nil
     }

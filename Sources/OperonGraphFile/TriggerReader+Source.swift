@@ -149,6 +149,9 @@ extension TriggerReader {
         var source = CronSource(expression)
         if let zone = found["timezone"] {
             guard let name = try fields.name(zone.value, "timezone") else { return nil }
+            if let problem = zoneProblem?(name) {
+                try fields.log.report(.invalidValue, at: zone.value.position, name, problem)
+            }
             source.timezone = name
         }
         if let leeway = found["leeway"] {

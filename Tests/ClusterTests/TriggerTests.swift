@@ -303,4 +303,24 @@ struct TriggerTests {
             #expect(try await cluster.client.triggers().isEmpty)
         }
     }
+
+    /// What an event will have is not known, but the name is wrong for all of them.
+    @Test(arguments: ["x", "${event.data.day}"])
+    func `a value for a parameter that the graph does not have is refused`(
+        value: String
+    ) async throws {
+        try await TestCluster.run { cluster in
+            await #expect {
+                _ = try await add(
+                    cluster.client,
+                    "t",
+                    "\"event\"",
+                    ",\"set\":{\"day\":\"\(value)\",\"dya\":\"\(value)\"}"
+                )
+            } throws: {
+                let message = "set: the graph has no parameter “dya”; did you mean “day”?"
+                return ($0 as? ClientError)?.message == message
+            }
+        }
+    }
 }

@@ -50,9 +50,41 @@ import Testing
             #expect(wrong.errors.contains("wrong.yaml:4:1: unknown key “mised”"), "\(wrong.errors)")
             #expect(zone.end == .exit(2))
             #expect(
-                zone.errors.contains("there is no time zone “Europe/Atlantis”"),
+                zone.errors.contains("zone.yaml:2:36: there is no time zone “Europe/Atlantis”"),
                 "\(zone.errors)"
             )
+        }
+    }
+
+    @Test(arguments: [
+        ("{ dya: x }", "t.yaml:4:8: “set”: the graph has no parameter “dya”; did you mean “day”?"),
+        // What an event will have is not known, but the name is wrong for all of them.
+        (
+            "{ dya: \"${event.date}\" }",
+            "t.yaml:4:8: “set”: the graph has no parameter “dya”; did you mean “day”?"
+        ),
+        ("{ count: x }", "t.yaml:4:15: “set”: "),
+    ]) func `a wrong value of a trigger is told with its place`(
+        values: String,
+        message: String
+    ) async throws {
+        try await Workspace.run { workspace in
+            _ = try workspace.write(
+                "g.yaml",
+                """
+                parameters: { day: x, count: { type: integer, default: 1 } }
+                operations: { a: { run: 'true' } }
+                """
+            )
+            _ = try workspace.write(
+                "t.yaml",
+                "name: t\non: { every: 1h }\ngraph: g.yaml\nset: \(values)\n"
+            )
+            for command in [["validate"], ["trigger", "add"]] {
+                let ended = try await workspace.operon(command + ["t.yaml"])
+                #expect(ended.end == .exit(2))
+                #expect(ended.errors.hasPrefix(message), "\(ended.errors)")
+            }
         }
     }
 

@@ -230,22 +230,13 @@ enum TriggerIdentity {
 
 /// Checks what a trigger will submit, as far as that is known when it is added.
 package enum TriggerCheck {
-    /// Checks a trigger as the coordinator does that is to keep it.
+    /// Checks a trigger as the coordinator does that is to keep it, but for its time zone.
     ///
     /// - Throws: An error whose description is a sentence.
     package static func check(
         _ trigger: TriggerDescription,
         _ codec: any TriggerCodec,
-        zones: TimeZoneDirectory
-    ) throws {
-        if case .cron(let cron) = trigger.source { _ = try zones.zone(cron.timezone) }
-        try check(trigger, codec, Limits())
-    }
-
-    static func check(
-        _ trigger: TriggerDescription,
-        _ codec: any TriggerCodec,
-        _ limits: Limits
+        _ limits: Limits = Limits()
     ) throws {
         if let last = trigger.onRemove {
             try check(try codec.graph(last, parameters: "{}", event: event(of: trigger)), limits)
@@ -257,10 +248,11 @@ package enum TriggerCheck {
                 parameters: trigger.parameters,
                 event: event(of: trigger)
             )
-        } catch {
-            // What the data will be is not known now, so only problems with values are passed over.
-            guard trigger.parameters.contains("${event"), error is TriggerValuesError else {
-                throw error
+        } catch let error as TriggerValuesError {
+            guard trigger.parameters.contains("${event") else { throw error }
+            // What the data will be is not known now, so problems with values are passed over.
+            guard error.names.isEmpty else {
+                throw TriggerValuesError(error.names.joined(separator: "\n"))
             }
             return
         }

@@ -65,8 +65,15 @@ struct Validate: ParsableCommand {
         let zones = TimeZoneDirectory(path: environment["TZDIR"] ?? TimeZoneDirectory.defaultPath)
         let trigger: TriggerDescription
         do {
-            trigger = try TriggerFile.read(path: graphFile.file)
-            try TriggerCheck.check(trigger, GraphFileCodec(), zones: zones)
+            trigger = try TriggerFile.read(path: graphFile.file) { name in
+                do throws(TimeZoneDirectory.Problem) {
+                    _ = try zones.zone(name)
+                    return nil
+                } catch {
+                    return error.description
+                }
+            }
+            try TriggerCheck.check(trigger, GraphFileCodec())
         } catch let error as GraphFileError {
             throw Failure(error)
         } catch {
