@@ -38,6 +38,7 @@ extension RunReport {
         var lines = failureLines(style: style, limits: limits)
         lines += skippedLines(style: style, limits: limits)
         lines += cancelledLines(style: style, limits: limits)
+        if let line = unfinishedLine(style: style, limits: limits) { lines.append(line) }
         lines += repeatedLines(style: style, limits: limits)
         lines.append(countLine(style: style))
         // A run that went on where all had ended took no time that means anything.
@@ -99,6 +100,20 @@ extension RunReport {
             guard !reason.isEmpty else { return nil }
             return style.tinted("\(count) cancelled", .attention) + ": " + shown(reason, style)
         }
+    }
+
+    /// What still ran when the run ended.
+    private func unfinishedLine(style: TerminalStyle, limits: TextLimits) -> String? {
+        let running = operations.filter { operation in
+            operation.outcome == nil && operation.attempts.last?.ended == .unfinished
+        }
+        guard !running.isEmpty else { return nil }
+        let names = running.prefix(limits.failures).map { TerminalText.line($0.name) }
+        let more = running.count - names.count
+        let rest = more > 0 ? ", … and \(more) more" : ""
+        let were = running.count == 1 ? "1 was" : "\(running.count) were"
+        return style.tinted("\(were) still running", .attention) + ": "
+            + style.spelled(names.joined(separator: ", ") + rest)
     }
 
     /// Those of which not everything succeeded.

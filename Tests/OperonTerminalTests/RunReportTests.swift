@@ -274,6 +274,27 @@ import Testing
         )
     }
 
+    @Test(arguments: [
+        (1, "1 was still running: op1"),
+        (7, "7 were still running: op1, op2, op3, op4, op5, … and 2 more"),
+    ])
+    func `what still ran when the run ended is named`(count: Int, line: String) {
+        var report = Self.report
+        report.operations = OperationReports(
+            (1...count).map { number in
+                let attempt = AttemptReport(
+                    number: 1,
+                    worker: "w",
+                    start: .zero,
+                    end: nil,
+                    ended: .unfinished
+                )
+                return OperationReport(name: "op\(number)", outcome: nil, attempts: [attempt])
+            } + [OperationReport(name: "late", outcome: nil)]
+        )
+        #expect(report.summary(style: unicode).first == line)
+    }
+
     @Test func `a run that went well is two lines`() {
         var report = Self.report
         report.operations = [report.operations[0]]
