@@ -53,6 +53,20 @@ struct OperationRequests {
         }
     }
 
+    /// The most names in one line.
+    private static let namesMax = 5
+
+    /// A line for each outcome but success: `failed: a, b, … and 3 more`.
+    static func unsuccessful(_ names: [String], _ outcomes: [OutcomeKind]) -> [String] {
+        [OutcomeKind.failed, .cancelled, .skipped].compactMap { kind in
+            let ended = zip(names, outcomes).filter { $1 == kind }.map(\.0)
+            guard !ended.isEmpty else { return nil }
+            let first = ended.prefix(namesMax).map(TerminalText.line).joined(separator: ", ")
+            let more = ended.count - namesMax
+            return "\(kind): \(first)" + (more > 0 ? ", … and \(more) more" : "")
+        }
+    }
+
     /// The exit code: 1 if any failed, else 3 if any was cancelled, else 7 if any was skipped.
     static func exitCode(of outcomes: [OutcomeKind]) -> Int32 {
         if outcomes.contains(.failed) { return ExitStatus.failed }

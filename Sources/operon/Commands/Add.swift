@@ -70,7 +70,11 @@ struct Add: ParsableCommand {
         let new = try worker.add(body) { Self.sentence($0, of: read) }
         try report(read.graph, new: new, environment)
         guard wait, !read.graph.operations.isEmpty else { return }
-        let outcomes = try worker.wait(for: read.graph.operations.map(\.name))
+        let names = read.graph.operations.map(\.name)
+        let outcomes = try worker.wait(for: names)
+        // The log of the operation then says why it failed.
+        Console(format: output, environment: environment)
+            .say(OperationRequests.unsuccessful(names, outcomes))
         throw ExitCode(OperationRequests.exitCode(of: outcomes))
     }
 
