@@ -695,6 +695,8 @@ declare namespace Api {
             | "dependency";
         /** The dependency that runs, if that is the reason. */
         dependency?: string;
+        /** How many operations it added to its graph before, of which none stays. */
+        additions?: number;
     }
 
     /** A part of what an attempt printed. */

@@ -16,17 +16,21 @@ package struct Continuation: Hashable, Sendable {
         package let outcome: OutcomeKind?
         /// Whether something that it added to its graph while it ran has not succeeded.
         package let hasAddedInVain: Bool
+        /// How many operations it added to its graph while it ran, with those that these added.
+        package let additions: Int
 
         package init(
             id: OperationID,
             description: OperationDescription,
             outcome: OutcomeKind?,
-            hasAddedInVain: Bool = false
+            hasAddedInVain: Bool = false,
+            additions: Int = 0
         ) {
             self.id = id
             self.description = description
             self.outcome = outcome
             self.hasAddedInVain = hasAddedInVain
+            self.additions = additions
         }
     }
 
@@ -59,6 +63,8 @@ package struct Continuation: Hashable, Sendable {
     /// The operations that add again what they added before, of which some need not run. They
     /// repeat an operation for an output: what a command adds may depend on what it has done now.
     private let adding: [String: OperationID]
+    /// How many operations were added before by those that run and take over none of them.
+    private let dropped: [String: Int]
 
     /// - Parameters:
     ///   - previous: The operations of the graph that is edited.
@@ -124,12 +130,7 @@ package struct Continuation: Hashable, Sendable {
             }
         }
         self.decisions = decisions.map { $0 ?? .runs(.added) }
-        var adding: [String: OperationID] = [:]
-        for (operation, decision) in zip(graph.operations, self.decisions)
-        where decision == .runs(.additions) && operation.work.kind == Work.forEachKind {
-            adding[operation.name] = known[operation.name]?.id
-        }
-        self.adding = adding
+        (adding, dropped) = Self.additions(of: known, graph, self.decisions)
         removed = previous.map(\.description.name).filter { places[$0] == nil }
     }
 
@@ -143,6 +144,27 @@ package struct Continuation: Hashable, Sendable {
         }
         removed = []
         adding = [:]
+        dropped = [:]
+    }
+
+    private static func additions(
+        of known: [String: Previous],
+        _ graph: GraphDescription,
+        _ decisions: [Decision]
+    ) -> (adding: [String: OperationID], dropped: [String: Int]) {
+        var adding: [String: OperationID] = [:]
+        var dropped: [String: Int] = [:]
+        for (operation, decision) in zip(graph.operations, decisions) {
+            guard case .runs(let reason) = decision, let previous = known[operation.name] else {
+                continue
+            }
+            if reason == .additions, operation.work.kind == Work.forEachKind {
+                adding[operation.name] = previous.id
+            } else if previous.additions > 0 {
+                dropped[operation.name] = previous.additions
+            }
+        }
+        return (adding, dropped)
     }
 
     /// These names, and those of the elements that a group among them depends on.
@@ -281,6 +303,7 @@ package struct Continuation: Hashable, Sendable {
             case .runs(let reason):
                 view.reason = reason.name
                 if case .dependency(let name) = reason { view.dependency = name }
+                view.additions = dropped[operation.name]
             }
             return view
         }

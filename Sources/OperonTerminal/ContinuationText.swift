@@ -32,13 +32,28 @@ package struct ContinuationText {
             }
         }
         if !view.removed.isEmpty { groups.append(("removed", view.removed)) }
-        let lines = groups.map { group in
-            let names = group.names.prefix(Self.namesMax).map { TerminalText.line($0) }
-            let more = group.names.count - names.count
-            let rest = more > 0 ? ", … and \(more) more" : ""
-            return "  \(group.what): \(names.joined(separator: ", "))\(rest)"
-        }
-        return ([head + "."] + lines).map { style.spelled($0) }
+        let lines = groups.map { "  \($0.what): \(Self.listed($0.names))" }
+        return ([head + "."] + lines + dropped()).map { style.spelled($0) }
+    }
+
+    /// What operations that run added before, of which nothing stays.
+    private func dropped() -> [String] {
+        let adding = view.operations.filter { $0.additions != nil }
+        guard !adding.isEmpty else { return [] }
+        let count = adding.reduce(0) { $0 + ($1.additions ?? 0) }
+        let names = Self.listed(adding.map(\.name))
+        return ["  added by \(names) before: \(Self.operations(count)), of which none stays"]
+    }
+
+    /// The first of these names.
+    private static func listed(_ names: [String]) -> String {
+        let first = names.prefix(namesMax).map { TerminalText.line($0) }
+        let more = names.count - first.count
+        return first.joined(separator: ", ") + (more > 0 ? ", … and \(more) more" : "")
+    }
+
+    private static func operations(_ count: Int) -> String {
+        "\(count) \(count == 1 ? "operation" : "operations")"
     }
 
     /// One line for each operation, in the order of the graph.
@@ -51,7 +66,10 @@ package struct ContinuationText {
             let what: String
         }
         let lines = view.operations.map { operation in
-            operation.stays == nil ? "runs, \(reason(operation).clause)" : "stays"
+            guard operation.stays == nil else { return "stays" }
+            let runs = "runs, \(reason(operation).clause)"
+            guard let additions = operation.additions else { return runs }
+            return runs + "; what it adds runs, too (\(Self.operations(additions)) before)"
         }
         var counts: [Shared: Int] = [:]
         func shared(_ index: Int) -> Shared? {
@@ -74,7 +92,10 @@ package struct ContinuationText {
             guard count > 1 else { continue }
             counts[key] = 0
             let first = view.operations[index]
-            let does = first.stays == nil ? "run, \(reason(first).clauses)" : "stay"
+            var does = first.stays == nil ? "run, \(reason(first).clauses)" : "stay"
+            if let additions = first.additions {
+                does += "; what they add runs, too (each \(Self.operations(additions)) before)"
+            }
             let name = TerminalText.line(key.repeated + RepeatedNames.eachSuffix)
             plan.append("\(name): \(count) elements \(does)")
         }

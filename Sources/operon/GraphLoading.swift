@@ -102,10 +102,17 @@ struct GraphFileArguments: ParsableArguments {
 
     /// What the file does not have, although the command line names it.
     ///
-    /// - Parameter known: The operations that the file has.
-    func missing(_ operation: String, among known: some Sequence<String>) -> Failure {
+    /// - Parameters:
+    ///   - known: The operations that the file has.
+    ///   - note: What is said if none of them is similar.
+    func missing(
+        _ operation: String,
+        among known: some Sequence<String>,
+        else note: String = ""
+    ) -> Failure {
         let hint = Suggestion.hint(for: operation, among: known)
-        let message = "\(file): there is no operation “\(operation)”\(hint)"
+        let message =
+            "\(file): there is no operation “\(operation)”" + (hint.isEmpty ? note : hint)
         return Failure(ExitStatus.noSuchObject, message)
     }
 

@@ -190,6 +190,10 @@ import Testing
                 """
             )
             #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            let plan = ["retry", "0/r", "--from", "--dry-run"]
+            #expect(try await up.operon(plan).output.contains("r[*]: 2 elements run, as asked for"))
+            let each = try await up.operon(plan + ["--elements"]).output
+            #expect(each.contains("r[a]: runs") && each.contains("r[b]: runs"), "\(each)")
             for _ in 0..<2 {
                 let again = try await up.operon(
                     ["retry", "0/r", "e", "--from", "--idempotency-key", "k", "--wait"]
@@ -228,7 +232,7 @@ import Testing
             for wrong in [
                 ["g", "--from"], ["g/y", "--dry-run"], ["g/y", "--set", "a=b"],
                 ["g/y", "--from", "--wait", "--watch"], ["g/y", "--idempotency-key", "k"],
-                ["g/y", "--from", "--replay", "1"],
+                ["g/y", "--from", "--replay", "1"], ["g/y", "--from", "--elements"],
             ] {
                 let refused = try await up.operon(["retry"] + wrong)
                 #expect(refused.end == .exit(2), "\(wrong)")

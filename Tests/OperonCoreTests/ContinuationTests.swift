@@ -121,6 +121,31 @@ import Testing
         #expect(asked.decisions == [.runs(.asked)])
     }
 
+    @Test func `what it added before is told if it runs, and nothing of that stays`() {
+        var adding = operation("elements")
+        adding.work = .registered(kind: Work.forEachKind, input: .empty)
+        let names = ["failed", "stays", "none"]
+        let description = GraphDescription(
+            name: "g",
+            operations: names.map { operation($0) } + [adding]
+        )
+        func previous(_ index: UInt32, _ outcome: OutcomeKind, _ additions: Int) -> Previous {
+            Previous(
+                id: id(Int(index)),
+                description: description.operations[Int(index)],
+                outcome: outcome,
+                hasAddedInVain: index == 3,
+                additions: additions
+            )
+        }
+        let old = [
+            previous(0, .failed, 7), previous(1, .succeeded, 5), previous(2, .failed, 0),
+            previous(3, .succeeded, 9),
+        ]
+        let view = Continuation(of: old, in: description).view(of: description)
+        #expect(view.operations.map(\.additions) == [7, nil, nil, nil])
+    }
+
     @Test func `an operation that adds again knows where it added before, until it runs anew`() {
         let list = operation("list")
         var adding = operation("adding", after: ["list"])

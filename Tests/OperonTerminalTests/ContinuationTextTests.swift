@@ -56,4 +56,32 @@ import Testing
                 == Array(repeating: "\(name): runs, as asked for", count: 2)
         )
     }
+
+    @Test func `what an operation added before is told to run, too`() {
+        var operations = (1...3).map { ContinuedOperationView(name: "find[\($0)]") }
+        for index in operations.indices {
+            operations[index].reason = "changed"
+            operations[index].additions = 2
+        }
+        operations.append(ContinuedOperationView(name: "list"))
+        operations[3].reason = "failed"
+        operations[3].additions = 1
+        let text = ContinuationText(ContinuationView(operations: operations, removed: []), .plain)
+        #expect(
+            text.plan() == [
+                "find[*]: 3 elements run, because they have changed; what they add runs, too (each "
+                    + "2 operations before)",
+                "list: runs, because it failed; what it adds runs, too (1 operation before)",
+            ]
+        )
+        #expect(
+            text.summary() == [
+                "0 operations stay, 4 run.",
+                "  changed: find[1], find[2], find[3]",
+                "  failed: list",
+                "  added by find[1], find[2], find[3], list before: 7 operations, of which none "
+                    + "stays",
+            ]
+        )
+    }
 }

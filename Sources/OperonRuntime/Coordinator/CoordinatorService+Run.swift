@@ -205,6 +205,7 @@ extension GraphCatalog {
     ) -> [Continuation.Previous] {
         let contents = self[graph]
         var inVain: Set<UInt32> = []
+        var additions: [UInt32: Int] = [:]
         var previous: [Continuation.Previous] = []
         for index in (0..<UInt32(contents.operations.count)).reversed() {
             let id = OperationID(graph: graph, index: index)
@@ -218,6 +219,7 @@ extension GraphCatalog {
             }
             if let parent = contents.parent(of: index) {
                 if outcome != .succeeded || hasAddedInVain { inVain.insert(parent) }
+                additions[parent, default: 0] += 1 + additions[index, default: 0]
                 continue
             }
             if let original = original(of: id, scheduler) {
@@ -235,7 +237,8 @@ extension GraphCatalog {
                     id: id,
                     description: described(id, scheduler),
                     outcome: outcome,
-                    hasAddedInVain: hasAddedInVain
+                    hasAddedInVain: hasAddedInVain,
+                    additions: additions[index, default: 0]
                 )
             )
         }

@@ -24,6 +24,9 @@ struct ContinuingArguments: ParsableArguments {
     @Flag(help: "Print what would run and why; submit nothing.")
     var dryRun = false
 
+    @Flag(help: "With --dry-run: print each element of repeated operations.")
+    var elements = false
+
     @Flag(help: "Show progress until the graph has finished. Ctrl-C ends only the command.")
     var watch = false
 
@@ -36,6 +39,7 @@ struct ContinuingArguments: ParsableArguments {
         guard [dryRun, watch, wait].count(where: { $0 }) <= 1 else {
             throw ValidationError("--dry-run, --watch and --wait cannot be combined")
         }
+        if elements, !dryRun { throw ValidationError("--elements needs --dry-run") }
     }
 
     func request(_ operations: [String]) -> RerunRequest {
@@ -52,7 +56,7 @@ struct ContinuingArguments: ParsableArguments {
         guard let new = view.graph else {
             let running = view.operations.filter { $0.stays == nil }.map(\.name)
             return try session.console.show(view, names: running) {
-                ContinuationText(view, $0.style).plan()
+                ContinuationText(view, $0.style).plan(folds: !elements)
             }
         }
         let id = String(new.id)

@@ -203,7 +203,11 @@ extension Run {
         let names = Set(graph.description.operations.lazy.map(\.name))
         guard let name = from.first(where: { !names.contains($0) }) else { return }
         guard graph.omitted.contains(name) else {
-            throw graphFile.missing(name, among: names.union(graph.omitted).sorted())
+            throw graphFile.missing(
+                name,
+                among: names.union(graph.omitted).sorted(),
+                else: "; what other operations add runs again with them"
+            )
         }
         throw Failure(
             ExitStatus.usage,
