@@ -572,6 +572,8 @@ declare namespace Api {
         operations: Operation[];
         /** Give it as `after` for the next page; missing on the last. */
         next?: number;
+        /** The title of the box of the picture that was asked for. */
+        box?: string;
     }
 
     /** One try at an operation. */

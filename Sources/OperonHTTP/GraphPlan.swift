@@ -126,6 +126,14 @@ struct GraphPlan: Sendable {
 
     // MARK: - Answers
 
+    /// The title of a box of the picture, and the operations that it stands for; `nil`: there is
+    /// none of this number.
+    func box(_ number: Int) -> (title: String, operations: [UInt32])? {
+        guard picture.boxes.indices.contains(number) else { return nil }
+        let operations = places.indices.lazy.filter { places[$0] == UInt32(number) }
+        return (picture.boxes[number].title, operations.map { UInt32($0) })
+    }
+
     func picture(_ states: StateRunsView) -> GraphPictureView {
         var picture = picture
         for (place, counts) in counts(states).enumerated() { picture.boxes[place].states = counts }

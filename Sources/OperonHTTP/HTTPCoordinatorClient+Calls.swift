@@ -90,6 +90,8 @@ extension HTTPCoordinatorClient {
         try await value(
             Ask(.GET, "graphs", graph, "operations").with("state", query.state?.name)
                 .with("outcome", query.outcome?.name).with("queue", query.queue)
+                .with("namePrefix", query.namePrefix)
+                .with("numbers", query.numbers?.map(String.init).joined(separator: ","))
                 .with("after", query.after).with("limit", query.limit)
         )
     }
@@ -230,8 +232,8 @@ extension HTTPCoordinatorClient {
     ) async throws(ClientError) -> QueuePage {
         try await value(
             Ask(.GET, "queues", name, "operations").with("state", query.state?.name)
-                .with("outcome", query.outcome?.name).with("after", query.after)
-                .with("limit", query.limit)
+                .with("outcome", query.outcome?.name).with("namePrefix", query.namePrefix)
+                .with("after", query.after).with("limit", query.limit)
         )
     }
 

@@ -23,11 +23,12 @@ extension HTTPServer {
             "GET",
             "/v1/queues/{queue}/operations",
             .view,
-            query: ["state", "outcome", "after", "limit"]
+            query: ["state", "outcome", "namePrefix", "after", "limit"]
         ) { call in
             var query = QueueOperationQuery()
             query.state = try call.named("state")
             query.outcome = try call.named("outcome")
+            query.namePrefix = call.query["namePrefix"]
             query.after = call.query["after"]
             if let after = query.after, OperationID(after) == nil {
                 throw ClientError(.invalid, "“\(after)” is not the `next` of a page.")

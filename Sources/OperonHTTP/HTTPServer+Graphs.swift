@@ -90,15 +90,9 @@ extension HTTPServer {
             "GET",
             "/v1/graphs/{graph}/operations",
             .view,
-            query: ["state", "outcome", "queue", "after", "limit"]
+            query: ["state", "outcome", "queue", "namePrefix", "numbers", "box", "after", "limit"]
         ) { call in
-            var query = OperationQuery()
-            query.state = try call.named("state")
-            query.outcome = try call.named("outcome")
-            query.queue = call.query["queue"]
-            query.after = try call.number("after")
-            query.limit = try call.limit(query.limit)
-            return .json(try await call.client.operations(of: call.graph, query))
+            .json(try await call.operations())
         },
         Route(
             "POST",

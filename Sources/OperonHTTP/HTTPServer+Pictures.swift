@@ -43,6 +43,50 @@ extension HTTPServer {
 }
 
 extension Call {
+    /// A page of operations of a graph.
+    func operations() async throws -> OperationPage {
+        var query = OperationQuery()
+        query.state = try named("state")
+        query.outcome = try named("outcome")
+        query.queue = self.query["queue"]
+        query.namePrefix = self.query["namePrefix"]
+        query.numbers = try numbers()
+        query.after = try number("after")
+        query.limit = try limit(query.limit)
+        guard let number = try number("box", UInt32.self) else {
+            return try await client.operations(of: graph, query)
+        }
+        guard query.numbers == nil else {
+            throw Failure.invalid("box", "cannot be combined with “numbers”")
+        }
+        guard let box = try await plan(isRecent: false).box(Int(number)) else {
+            throw ClientError(.notFound, "The picture of the graph has no box \(number).")
+        }
+        query.numbers = box.operations
+        var page = try await client.operations(of: graph, query)
+        page.box = box.title
+        return page
+    }
+
+    /// Numbers of operations in ascending order; `nil`: none were given.
+    private func numbers() throws(Failure) -> [UInt32]? {
+        guard let text = query["numbers"] else { return nil }
+        let most = OperationQuery.numbersMax
+        let parts = text.utf8.split(
+            separator: UInt8(ascii: ","),
+            maxSplits: most,
+            omittingEmptySubsequences: false
+        )
+        let numbers = parts.compactMap { part -> UInt32? in
+            let isNumber = part.count < 10 && part.allSatisfy { (48...57).contains($0) }
+            return isNumber ? UInt32(String(Substring(part))) : nil
+        }
+        guard numbers.count == parts.count, numbers.count <= most else {
+            throw .invalid("numbers", "is 1 to \(most) whole numbers with commas between them")
+        }
+        return Set(numbers).sorted()
+    }
+
     fileprivate func plan(isRecent: Bool) async throws -> GraphPlan {
         try await server.plans.plan(of: graph, isRecent: isRecent, by: client)
     }

@@ -533,6 +533,8 @@ package struct GraphPage: Hashable, Sendable, Codable {
 package struct OperationPage: Hashable, Sendable, Codable {
     package var operations: [OperationView]
     package var next: UInt32?
+    /// The title of the box of the picture that was asked for; `nil`: none was.
+    package var box: String?
 
     package init(operations: [OperationView], next: UInt32?) {
         self.operations = operations

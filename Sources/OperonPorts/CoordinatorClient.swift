@@ -267,15 +267,25 @@ package struct OperationQuery: Hashable, Sendable {
     package var state: OperationState?
     package var outcome: OutcomeKind?
     package var queue: String?
+    /// What the name begins with, byte for byte.
+    package var namePrefix: String?
+    /// Only operations of these numbers, in ascending order; `nil`: all. Those that the graph does
+    /// not have are passed over.
+    package var numbers: [UInt32]?
     package var after: UInt32?
     package var limit = 100
     package init() {}
+
+    /// The most numbers that a request over HTTP may name.
+    package static let numbersMax = 1_000
 }
 
 package struct QueueOperationQuery: Hashable, Sendable {
     /// `nil` selects unfinished operations, unless `outcome` is set.
     package var state: OperationState?
     package var outcome: OutcomeKind?
+    /// What the name of the operation begins with, byte for byte.
+    package var namePrefix: String?
     /// The `next` of the previous page.
     package var after: String?
     package var limit = 100

@@ -297,6 +297,14 @@ import Testing
             let page = try await view(OperationPage.self, "operations", "0", "--limit", "2")
             #expect(page.operations.map(\.name) == ["split", "count-a"])
             #expect(page.next == 2)
+            let named = try await view(
+                OperationPage.self,
+                "operations",
+                "0",
+                "--name-prefix",
+                "count"
+            )
+            #expect(named.operations.map(\.name) == ["count-a", "count-b"])
             let command = try await view(CommandView.self, "cancel", "0/count-a")
             #expect(command.affected == 1)
         }

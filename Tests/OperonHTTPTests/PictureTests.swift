@@ -86,6 +86,94 @@ import Testing
         }
     }
 
+    @Test func `the operations of a box are listed, in pages and by state`() async throws {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            // More than fit one by one, and no repeated operations: each layer is a box.
+            let layers = (0..<600).map { ("op\($0)", $0 % 2 == 0 ? [] : ["op\($0 - 1)"]) }
+            let graph = GraphDescription.of("layered", layers)
+            _ = try await served.coordinator.submit(Submission(graph: graph))
+            let path = "/v1/graphs/layered/operations"
+            let odd = stride(from: 1, to: 600, by: 2).map { "op\($0)" }
+            let first: OperationPage = try await Self.decoded(served, path + "?box=1&limit=200")
+            #expect(first.box == "layer 2")
+            #expect(first.operations.map(\.name) == Array(odd.prefix(200)))
+            let next = try #require(first.next)
+            #expect(next == 401)
+            let rest: OperationPage = try await Self.decoded(
+                served,
+                path + "?box=1&limit=200&after=\(next)"
+            )
+            #expect(rest.operations.map(\.name) == Array(odd.dropFirst(200)) && rest.next == nil)
+            let ready: OperationPage = try await Self.decoded(served, path + "?box=1&state=ready")
+            #expect(ready.operations.isEmpty && ready.next == nil)
+            let named: OperationPage = try await Self.decoded(
+                served,
+                path + "?box=1&namePrefix=op59"
+            )
+            #expect(
+                named.operations.map(\.name) == [
+                    "op59", "op591", "op593", "op595", "op597", "op599",
+                ]
+            )
+            for (query, status) in [
+                ("box=2", 404), ("box=-1", 400), ("box=x", 400), ("box=1&numbers=1", 400),
+            ] {
+                #expect(
+                    try await served.raw("GET", path + "?" + query).status == status,
+                    "\(query)"
+                )
+            }
+        }
+    }
+
+    @Test func `operations are listed by their numbers and by how their names begin`()
+        async throws
+    {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            // More than the coordinator looks through at a time.
+            let last = 40_000
+            let graph = GraphDescription.of("long", (0...last).map { ("a\($0)", []) })
+            _ = try await served.coordinator.submit(Submission(graph: graph))
+            let path = "/v1/graphs/long/operations"
+            let numbered: OperationPage = try await Self.decoded(
+                served,
+                path + "?numbers=39999,3,3,999999999,20000&after=4&limit=1"
+            )
+            #expect(numbered.operations.map(\.index) == [20_000] && numbered.next == 39_999)
+            let end: OperationPage = try await Self.decoded(served, path + "?namePrefix=a4000")
+            #expect(end.operations.map(\.name) == ["a4000", "a40000"] && end.next == nil)
+            let none: OperationPage = try await Self.decoded(served, path + "?namePrefix=b&after=7")
+            #expect(none.operations.isEmpty && none.next == nil && none.box == nil)
+            let queue: QueuePage = try await Self.decoded(
+                served,
+                "/v1/queues/default/operations?namePrefix=a3999&limit=2"
+            )
+            #expect(queue.operations.map(\.name) == ["a3999", "a39990"])
+            let after = try #require(queue.next)
+            let more: QueuePage = try await Self.decoded(
+                served,
+                "/v1/queues/default/operations?namePrefix=a3999&after=\(after)"
+            )
+            #expect(more.operations.count == 9 && more.next == nil)
+            let most = (0..<OperationQuery.numbersMax).map(String.init).joined(separator: ",")
+            #expect(try await served.raw("GET", path + "?numbers=" + most).status == 200)
+            for numbers in ["", ",", "1,", "-1", "x", "1.5", "9999999999", most + ",1"] {
+                let answer = try await served.raw("GET", path + "?numbers=" + numbers)
+                #expect(answer.status == 400, "\(numbers.prefix(20))")
+            }
+            try await served.client { client in
+                var query = OperationQuery()
+                (query.numbers, query.namePrefix) = ([2, 20, 30], "a2")
+                let page = try await client.operations(of: "long", query)
+                #expect(page.operations.map(\.index) == [2, 20])
+                var ofQueue = QueueOperationQuery()
+                ofQueue.namePrefix = "a40000"
+                let found = try await client.operations(ofQueue: "default", ofQueue)
+                #expect(found.operations.map(\.index) == [UInt32(last)])
+            }
+        }
+    }
+
     @Test func `a timeline has a bar for each attempt`() async throws {
         try await ServedCluster.run { (served: ServedCluster) async throws in
             let path = "/v1/graphs/diamond/timeline"

@@ -83,6 +83,7 @@ class LargeTests(PageCase):
         self.page.wait_text("#picture-summary", f"{COUNT} operations")
         self.assertLessEqual(len(self.page.texts("#picture .box")), 500)
         self.zoom()
+        self.open_box()
         self.check_memory()
         # The views must not gather memory while the reader goes from one to the other.
         self.page.go("#/graphs")
@@ -104,6 +105,20 @@ class LargeTests(PageCase):
             self.page.wait("the picture is larger", lambda: (
                 self.page.attribute("#picture", "viewBox") != before))
         self.tell(f"4 zooms of the picture in {time.monotonic() - start:.2f} s")
+
+    def open_box(self):
+        """Goes from a box of the picture to the operations for which it stands."""
+        self.page.click(hook("zoom-all"))
+        self.page.click("#picture .box:nth-child(3)")
+        self.page.wait_text(hook("boxed"), "layer 3")
+        self.page.wait("the second layer that was held back is listed", lambda: all(
+            row["Operation"].startswith("layer1/") for row in self.page.rows("#operations"))
+            and len(self.page.rows("#operations")) == 200)
+        self.page.click(f"{hook('boxed')} a")
+        self.page.wait_row("#operations", "Operation", "first/0")
+        self.page.driver.back()
+        self.page.driver.back()
+        self.page.wait_has("#picture .box")
 
     def go_through(self, route):
         """Goes to each view that has the graph, within one document, and back to the list."""

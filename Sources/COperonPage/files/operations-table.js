@@ -1,7 +1,7 @@
 // The table of the operations of a graph or of a queue.
 
 import { Choice, Filters, Pager, TextFilter } from "./controls.js";
-import { plural, stateOf } from "./format.js";
+import { stateOf } from "./format.js";
 import { useResource } from "./resource.js";
 import { address, link } from "./routes.js";
 import { Missing, OperationLink, State, table, Time } from "./ui.js";
@@ -60,12 +60,10 @@ export function OperationsTable({ parts, page, query, limit, isOfQueue = false }
     /** @type {import("./resource.js").Resource<Api.OperationPage>} */
     const { value, error, isOld } = useResource(address(parts, {
         state: query.state, outcome: query.outcome, after: query.after, limit,
-        queue: isOfQueue ? undefined : query.queue,
+        namePrefix: query.prefix,
+        queue: isOfQueue ? undefined : query.queue, box: isOfQueue ? undefined : query.box,
     }));
-    const prefix = query.prefix ?? "";
-    const shown = value?.operations.filter(({ name }) => name.startsWith(prefix)) ?? [];
     const isFiltered = Object.values(query).some(Boolean);
-    const hidden = (value?.operations.length ?? 0) - shown.length;
     const common = { parts: page, query };
     return h("div", { class: "list" },
         h(Filters, { label: "Operations" },
@@ -75,16 +73,24 @@ export function OperationsTable({ parts, page, query, limit, isOfQueue = false }
                 all: "any" }),
             isOfQueue ? null : h(TextFilter, { ...common, label: "Queue", name: "queue" })),
         value && !error
-            ? [hidden > 0
-                ? h("p", { class: "soft", "data-test": "hidden", role: "status" },
-                    `The filter hides ${plural(hidden, "operation")} of this page.`)
-                : null,
+            ? [value.box === undefined ? null : h(Boxed, { title: value.box, page, query }),
             table({
-                id: "operations", caption: "Operations", items: shown, isBusy: isOld,
+                id: "operations", caption: "Operations", items: value.operations, isBusy: isOld,
                 columns: isOfQueue ? [wholeName, ...columns.slice(1)] : columns,
                 keyOf: (operation) => `${operation.graph}/${operation.index}`,
-                empty: isFiltered ? "No operation on this page matches the filter."
+                empty: isFiltered ? "No operation matches the filter."
                     : "There are no operations.",
             }), h(Pager, { ...common, next: value.next })]
             : h(Missing, { error }));
+}
+
+/**
+ * What is said if only the operations of a box of the picture are listed.
+ * @param {{title: string, page: (string | number)[], query: Record<string, string>}} props
+ */
+function Boxed({ title, page, query }) {
+    return h("p", { "data-test": "boxed" }, "Only operations of the box ", h("bdi", null, title),
+        " of the picture. ",
+        h("a", { href: link(page, { ...query, box: undefined, after: undefined }) },
+            "List all operations"));
 }

@@ -29,16 +29,13 @@ export function boxText(box) {
  * Where a box leads: to its operation, or to the operations that it stands for.
  * @param {string} graph
  * @param {Api.PictureBox} box
+ * @param {number} number
  */
-export function boxLink(graph, box) {
+export function boxLink(graph, box, number) {
     if (box.count === 1) {
         return link(["graphs", graph, "operations", `@${box.index ?? box.first}`]);
     }
-    // The API has no filter for what a box stands for: the page begins at its first operation.
-    const prefix = /^[^[]*\[/.exec(box.title)?.[0];
-    return link(["graphs", graph, "operations"], {
-        after: box.first > 0 ? box.first : undefined, prefix,
-    });
+    return link(["graphs", graph, "operations"], { box: number });
 }
 
 /** @type {CanvasRenderingContext2D | null} */
@@ -73,7 +70,7 @@ export function boxNode(box, graph, { number, isFound, isHere }) {
     const classes = ["box", state, box.isCritical ? "critical" : "", isFound ? "found" : "",
         isHere ? "here" : ""];
     return h("a", {
-        key: number, href: boxLink(graph, box), class: classes.filter(Boolean).join(" "),
+        key: number, href: boxLink(graph, box, number), class: classes.filter(Boolean).join(" "),
         "data-box": number, "data-state": state, "aria-label": boxText(box), draggable: false,
     },
     h("title", null, boxText(box)),

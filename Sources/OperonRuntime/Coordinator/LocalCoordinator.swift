@@ -121,9 +121,23 @@ package struct LocalCoordinator: CoordinatorClient {
         of graph: String,
         _ query: OperationQuery
     ) async throws(ClientError) -> OperationPage {
-        try await answers.read { service throws(ClientError) in
-            try service.page(of: try service.find(graph), query)
+        let id = try await answers.live { service throws(ClientError) in
+            try service.find(graph)
         }
+        // The first number that is not before the page.
+        let start = query.after.map { after in
+            query.numbers.map { $0.firstIndex { $0 >= after } ?? $0.count } ?? Int(after)
+        }
+        var search = PageSearch(from: start ?? 0, limit: query.limit)
+        while search.place != nil {
+            let before = search
+            search = try await answers.live { service throws(ClientError) in
+                try service.search(id, query, before)
+            }
+        }
+        let next = search.next.map { query.numbers?[$0] ?? UInt32($0) }
+        let page = OperationPage(operations: search.views, next: next)
+        return try await answers.read { _ in page }
     }
 
     package func records(
@@ -373,9 +387,22 @@ package struct LocalCoordinator: CoordinatorClient {
         ofQueue name: String,
         _ query: QueueOperationQuery
     ) async throws(ClientError) -> QueuePage {
-        try await answers.read { service throws(ClientError) in
-            try service.page(ofQueue: name, query)
+        var start = OperationID(graph: GraphID(rawValue: 0), index: 0)
+        if let after = query.after {
+            guard let place = OperationID(after) else {
+                throw ClientError(.invalid, "“\(after)” is not the `next` of a page.")
+            }
+            start = place
         }
+        var search = PageSearch(from: start, limit: query.limit)
+        while search.place != nil {
+            let before = search
+            search = try await answers.live { service throws(ClientError) in
+                try service.search(queue: name, query, before)
+            }
+        }
+        let page = QueuePage(operations: search.views, next: search.next?.description)
+        return try await answers.read { _ in page }
     }
 
     package func waitUntilEmpty(

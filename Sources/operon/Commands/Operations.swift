@@ -10,7 +10,8 @@ struct Operations: AsyncParsableCommand {
         usage: "operon operations <graph> [<options>]",
         discussion: """
             A repeated operation has one row, with the states of its elements. --elements, \
-            --state, --outcome, --queue and the formats json and quiet list each element.
+            --state, --outcome, --queue, --name-prefix, and the formats json and quiet list each \
+            element.
             """
     )
 
@@ -25,6 +26,9 @@ struct Operations: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Only operations of this queue.", valueName: "name"))
     var queue: String?
+
+    @Option(help: ArgumentHelp("Only operations whose names begin with this.", valueName: "text"))
+    var namePrefix: String?
 
     @Flag(help: "List each element of repeated operations.")
     var elements = false
@@ -46,6 +50,7 @@ struct Operations: AsyncParsableCommand {
             query.state = state?.value
             query.outcome = outcome?.value
             query.queue = queue
+            query.namePrefix = namePrefix
             let page = try await session.operations(of: graph, query, paging)
             let operations = page.operations
             try session.console.show(page, names: operations.map(\.selector)) {
@@ -66,7 +71,8 @@ struct Operations: AsyncParsableCommand {
 
     /// A selection lists what it selects, one by one.
     private func folds(_ format: OutputFormat) -> Bool {
-        format == .text && !elements && state == nil && outcome == nil && queue == nil
+        let selects = state != nil || outcome != nil || queue != nil || namePrefix != nil
+        return format == .text && !elements && !selects
     }
 
     /// Lists rows until there are as many as were asked for. It always begins with the first
