@@ -8,6 +8,29 @@ from .case import PageCase
 DOWN, ADD = "\ue015", "+"
 
 
+# Answers for each timeline as the coordinator does, with bars that are cut where the part ends.
+DAY = """
+    const [day, original] = [86_400, window.fetch];
+    window.fetch = async (input, options) => {
+        const url = new URL(input instanceof Request ? input.url : input, location.href);
+        if (!url.pathname.endsWith("/timeline")) return original(input, options);
+        const from = Number(url.searchParams.get("from") ?? 0);
+        const to = Number(url.searchParams.get("to") ?? day);
+        const bars = (slot) => Array.from({ length: day / 60 }, (_, minute) => ({
+            name: `op-${slot}-${minute}`, index: minute * 4 + slot, attempt: 1,
+            from: Math.max(0, minute * 60 - 30), to: minute * 60 + 29, state: "succeeded",
+            isCritical: slot === 0, count: 1,
+        })).filter((bar) => bar.to >= from && bar.from <= to);
+        return Response.json({
+            startedAt: "2026-11-30T00:00:00Z", length: day, isLive: false, from, to, left: 0,
+            rows: [0, 1, 2, 3].map((slot) => ({
+                worker: "w1", slot: slot + 1, bars: bars(slot),
+            })),
+        });
+    };
+"""
+
+
 class TimelineTests(PageCase):
     """What the canvas shows is told in words as well; these are checked."""
 
@@ -78,6 +101,34 @@ class TimelineTests(PageCase):
         self.assertEqual(self.page.text("#timeline-span"), shortest)
         self.page.act("#timeline", lambda canvas: canvas.send_keys("-" * 40))
         self.page.wait_text("#timeline-span", whole)
+
+    def test_a_day(self):
+        """The page as it is; only the answer is made here: four slots, an attempt a minute."""
+        graph = self.api.submit("a day", {"one": {"run": "true"}})["id"]
+        self.api.wait_status(graph, "finished", 60)
+        self.page.script(DAY)
+        self.page.go(f"#/graphs/{graph}/timeline")
+        self.page.wait_text("#timeline-span", "From 0:00 to 1d 00:00:00 after the submission: "
+                            "1d 00:00:00 of 1d 00:00:00")
+        self.assertEqual(len(self.page.rows("#longest")), 20)
+        drawn = self.drawn()
+        self.page.act("#timeline", lambda canvas: canvas.send_keys(ADD * 60))
+        self.page.wait("the shortest span is seen", lambda: re.search(
+            r"From (11:59:59|12:00:00)\.\d{3} to 12:00:00\.\d{3} after the submission: "
+            r"50ms of 1d 00:00:00$",
+            self.page.text("#timeline-span")))
+        # Each of the four slots runs something then.
+        self.page.wait("what ran then is listed", lambda: len(self.page.rows("#longest")) == 4)
+        self.assertNotEqual(self.drawn(), drawn)
+        self.page.act("#timeline", lambda canvas: canvas.send_keys("-" * 16))
+        self.page.wait("some seconds are seen", lambda: re.search(
+            r": [1-9]\.\ds of 1d", self.page.text("#timeline-span")))
+        self.page.act("#timeline", lambda canvas: canvas.send_keys("0"))
+        self.page.wait_text("#timeline-span", "1d 00:00:00 of 1d 00:00:00")
+        self.page.wait("everything is drawn again", lambda: self.drawn() == drawn)
+
+    def drawn(self):
+        return self.page.script("return document.querySelector('#timeline').toDataURL()")
 
     def test_time_left(self):
         steps = {f"step {number}": {

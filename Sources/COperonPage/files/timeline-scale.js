@@ -55,8 +55,29 @@ export function ticks({ from, to }, width) {
     const list = [];
     for (let number = Math.ceil(from / step); number * step <= to; number += 1) {
         const at = number * step;
-        const rest = digits > 0 ? (at % 1).toFixed(digits).slice(1) : "";
-        list.push({ at, text: clock(at + 1e-9) + rest });
+        list.push({ at, text: exactClock(at, digits) });
     }
     return list;
+}
+
+/**
+ * A time with so many digits of its second.
+ * @param {number} at
+ * @param {number} digits
+ */
+function exactClock(at, digits) {
+    // Rounded first: what is nearly a whole second is none with a fraction of 0.999….
+    const rounded = Number(at.toFixed(digits));
+    const rest = digits > 0 ? (rounded % 1).toFixed(digits).slice(1) : "";
+    return clock(rounded + 1e-9) + rest;
+}
+
+/**
+ * The begin and the end of a span, as exactly as its length needs.
+ * @param {Span} span
+ */
+export function endsOf({ from, to }) {
+    const length = to - from;
+    const digits = length >= 10 ? 0 : length >= 1 ? 1 : 3;
+    return { from: exactClock(from, digits), to: exactClock(to, digits) };
 }

@@ -7,6 +7,7 @@ import { useResource } from "./resource.js";
 import { address, go, operationLink } from "./routes.js";
 import { TimelineCanvas } from "./timeline-canvas.js";
 import { heightOf, layoutOf, rowName } from "./timeline-drawing.js";
+import { endsOf } from "./timeline-scale.js";
 import { Missing, OperationLink, Section, State, table } from "./ui.js";
 import { h, useEffect, useRef, useState } from "./preact.js";
 
@@ -115,10 +116,11 @@ function Plot({ timeline, seen, id, onSpan }) {
     }, [id]);
     useEffect(() => plot.current?.show(timeline, seen), [timeline, seen.from, seen.to]);
     const height = heightOf(timeline.rows.length, layout);
+    const ends = endsOf(seen);
     return h("div", null,
         h("div", { class: "tools-line" },
             h("span", { class: "soft", id: "timeline-span" },
-                `From ${clock(seen.from)} to ${clock(seen.to)} after the submission: `
+                `From ${ends.from} to ${ends.to} after the submission: `
                 + `${short(seen.to - seen.from)} of ${short(timeline.length)}`),
             h(ZoomButtons, { plot })),
         h("div", { class: "timeline-box" },
