@@ -25,6 +25,8 @@ package struct ReportPage: Sendable {
     /// About the machine and the programs.
     private let facts: [(name: String, value: String)]
     private let criticalPath: [Int]
+    /// Whether the graph has not ended.
+    private let isRunning: Bool
 
     /// - Parameter graph: The operations of the report, with their dependencies.
     package init(
@@ -35,13 +37,17 @@ package struct ReportPage: Sendable {
         self.init(report, shape: GraphShape(graph), facts: facts)
     }
 
-    /// - Parameter shape: The dependencies of the operations of the report.
+    /// - Parameters:
+    ///   - shape: The dependencies of the operations of the report.
+    ///   - isRunning: Whether the graph has not ended.
     package init(
         _ report: RunReport,
         shape: GraphShape,
-        facts: [(name: String, value: String)]
+        facts: [(name: String, value: String)],
+        isRunning: Bool = false
     ) {
         self.report = report
+        self.isRunning = isRunning
         self.facts = facts
         self.shape = shape
         criticalPath = shape.criticalPath(durations: report.operations.map(\.duration))
@@ -64,6 +70,10 @@ package struct ReportPage: Sendable {
 
     private var outcome: (word: String, state: Picture.State) {
         let counts = report.counts
+        if isRunning {
+            return counts.failed > 0
+                ? ("still running, with failures", .failed) : ("still running", .running)
+        }
         if counts.failed > 0 { return ("failed", .failed) }
         if counts.unfinished > 0 { return ("ended before its operations", .cancelled) }
         if counts.cancelled > 0 { return ("cancelled", .cancelled) }
@@ -143,15 +153,18 @@ package struct ReportPage: Sendable {
         let tail = TerminalText.tail(operation.log, limit: Self.logLinesMax)
         let log = tail.lines.map { TerminalText.bounded($0) }.joined(separator: "\n")
         guard !log.isEmpty else { return 0 }
-        guard log.utf8.count <= bytesMax else {
+        var written = Markup()
+        written.raw("<pre>")
+        if let note = operation.linesBefore(omitted: tail.omitted) { written.text(note + "\n") }
+        written.text(log)
+        written.raw("</pre>\n")
+        // As it is written: some characters take five times as many bytes.
+        guard written.bytes.count <= bytesMax else {
             markup.raw("<p class=\"soft\">Its log is left out: there are many.</p>\n")
             return 0
         }
-        markup.raw("<pre>")
-        if let note = operation.linesBefore(omitted: tail.omitted) { markup.text(note + "\n") }
-        markup.text(log)
-        markup.raw("</pre>\n")
-        return log.utf8.count
+        markup.append(written)
+        return written.bytes.count
     }
 
     // MARK: - Pictures

@@ -107,7 +107,12 @@ import Testing
             let written = try await up.operon("report", "asks", "asks.html", "--output", "json")
             #expect(written.output.contains(#""path":"asks.html""#), "\(written.output)")
             let page = try workspace.read("asks.html")
-            #expect(page.contains("<title>asks: ended before its operations</title>"))
+            #expect(page.contains("<title>asks: still running</title>"))
+            for fact in ["coordinator", "workers", "written by"] {
+                #expect(page.contains("<dt>\(fact)</dt>"), "\(fact)")
+            }
+            // One operation has run: however many slots there are, one was busy.
+            #expect(page.contains("<dt>slots</dt><dd>1</dd>"))
         }
     }
 

@@ -158,6 +158,20 @@ import Testing
         #expect(page.split(separator: "<tr><td>").count - 1 == min(count, ReportPage.rowsMax))
     }
 
+    @Test func `so can one of many failures whose logs take more room than they have`() {
+        let operations = (0..<10_000).map { number in
+            var operation = Self.operation("op\(number)", number < 61 ? .failed : .succeeded)
+            if operation.outcome == .failed {
+                let line = String(repeating: "<&", count: 200)
+                operation.log = Array(repeating: line, count: 60).joined(separator: "\n")
+            }
+            return operation
+        }
+        let page = Self.page(operations)
+        #expect(page.utf8.count < 2 << 20, "\(page.utf8.count)")
+        #expect(page.contains("&lt;&amp;") && page.contains("Its log is left out"))
+    }
+
     @Test func `long names end the table, and it says so`() {
         let long = String(repeating: "n", count: 250)
         let operations = (0..<10_000).map { number in

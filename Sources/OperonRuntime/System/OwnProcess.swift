@@ -24,6 +24,18 @@ package enum OwnProcess {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
+    /// The system and the kind of processor, such as `Linux 6.1.0 x86_64`.
+    package static var system: String {
+        var names = utsname()
+        guard unsafe uname(&names) == 0 else { return "unknown" }
+        func text<Field>(_ field: Field) -> String {
+            unsafe withUnsafeBytes(of: field) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+        }
+        return "\(text(names.sysname)) \(text(names.release)) \(text(names.machine))"
+    }
+
     /// The name of a worker in this process, unless it has another.
     package static var workerName: String { "\(hostName)-\(id)" }
 

@@ -109,7 +109,7 @@ struct GraphReport: Sendable {
             makespan: isFinished ? lastEnd : now,
             criticalPath: path.reduce(.zero) { $0 + durations[$1] },
             work: durations.reduce(.zero, +),
-            slots: cluster.slots,
+            slots: Self.busySlots(reports, end: now),
             operations: OperationReports(reports)
         )
         report.repeated = folding.groups
@@ -123,8 +123,25 @@ struct GraphReport: Sendable {
                 ("coordinator", "\(cluster.version), \(cluster.reign)"), ("graph", "\(graph.id)"),
                 ("submitted by", graph.submittedBy ?? ""), ("workers", shown + more),
                 ("written by", "operon \(Version.full)"),
-            ].filter { !$0.1.isEmpty }
+            ].filter { !$0.1.isEmpty },
+            isRunning: !isFinished
         )
+    }
+
+    /// The slots of all workers that were busy at some time, at most: those that there are now say
+    /// nothing of what there was.
+    private static func busySlots(_ reports: [OperationReport], end: Duration) -> Int {
+        let attempts = reports.flatMap(\.attempts).filter { $0.start != nil }
+            .sorted { ($0.start ?? .zero) < ($1.start ?? .zero) }
+        var free: [String: FreeSlots<Duration>] = [:]
+        var counts: [String: Int] = [:]
+        for attempt in attempts where !attempt.worker.isEmpty {
+            let start = attempt.start ?? .zero
+            let slot = free[attempt.worker, default: FreeSlots()]
+                .take(start, max(start, attempt.end ?? end))
+            counts[attempt.worker] = max(counts[attempt.worker, default: 0], slot + 1)
+        }
+        return counts.values.reduce(0, +)
     }
 
     private func operation(_ index: Int) -> OperationReport {

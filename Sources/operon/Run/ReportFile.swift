@@ -12,7 +12,8 @@ struct ReportFile {
         let facts = [
             // Without the command: it may have a password in it.
             ("operon", Version.full), ("machine", OwnProcess.hostName),
-            ("processors", "\(Environment.processorCount)"), ("workers", place),
+            ("system", OwnProcess.system), ("processors", "\(Environment.processorCount)"),
+            ("workers", place),
         ]
         page = ReportPage(report, of: graph.description, facts: facts)
     }
