@@ -18,7 +18,7 @@ struct Access: Sendable {
     ) throws(Failure) -> Caller? {
         let isWrite = ![.get, .head, .options].contains(request.method)
         if isWrite { try checkOrigin(request) }
-        let verdict = try verdict(request, isWrite: isWrite)
+        let verdict = try verdict(request, isWrite: isWrite, isOpen: access.role == nil)
         if mustNameUs(request, access, verdict) { try checkHost(request) }
         let caller: Caller
         switch verdict {
@@ -36,12 +36,14 @@ struct Access: Sendable {
     /// What the request shows to say who sent it; `nil`: nothing.
     private func verdict(
         _ request: HTTPRequest,
-        isWrite: Bool
+        isWrite: Bool,
+        isOpen: Bool
     ) throws(Failure) -> TokenBook.Verdict? {
         // Where nobody needs a token and there is none, what somebody shows means nothing.
         guard configuration.needsToken || !tokens.isEmpty else { return nil }
         guard request.headerFields[.authorization] != nil else {
-            return configuration.needsToken ? try session(request, isWrite: isWrite) : nil
+            guard configuration.needsToken else { return nil }
+            return try session(request, isWrite: isWrite, isOpen: isOpen)
         }
         return bearer(request).map { tokens.verdict(showing: $0) } ?? .unknown
     }
@@ -72,10 +74,12 @@ struct Access: Sendable {
     }
 
     /// The caller whose browser is logged in. Pages of other sites, and of other ports of this
-    /// machine, to which a browser may send the cookie as well, are refused.
+    /// machine, to which a browser may send the cookie as well, are refused. What anybody may read,
+    /// such as the page itself, they may have links to.
     private func session(
         _ request: HTTPRequest,
-        isWrite: Bool
+        isWrite: Bool,
+        isOpen: Bool
     ) throws(Failure) -> TokenBook.Verdict? {
         guard let secret = SessionCookie.secret(in: request),
             let caller = sessions.caller(showing: secret)
@@ -85,7 +89,7 @@ struct Access: Sendable {
             sessions.end(secret)
             return verdict
         }
-        try checkOrigin(request)
+        if isWrite || !isOpen { try checkOrigin(request) }
         // A form cannot send it, and a script of another origin only after a preflight request.
         guard !isWrite || request.headerFields[.operonPage] != nil else {
             let message = "A request with the cookie of a session needs the header Operon-Page."

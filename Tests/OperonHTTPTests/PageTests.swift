@@ -114,6 +114,12 @@ import Testing
                 let fields = page.merging(foreign) { $1 }
                 #expect(try await served.raw("GET", "/v1/graphs", fields).status == 403)
             }
+            // A link on such a page leads to ours.
+            for path in ["/", "/page/page.js"] {
+                let fields = ["Cookie": cookie, "Sec-Fetch-Site": "same-site"]
+                let answer = try await served.raw("GET", path, fields.merging(Self.html) { $1 })
+                #expect(answer.status == 200, "\(path)")
+            }
             // Two cookies of one name: one of them may be another's.
             let twice = ["Cookie": "\(cookie); \(cookie)x"]
             #expect(try await served.raw("GET", "/v1/graphs", twice).status == 401)
