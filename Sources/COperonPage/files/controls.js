@@ -2,7 +2,7 @@
 
 import { useMayAct, useMayCancel } from "./session.js";
 import { link, replaceAddress } from "./routes.js";
-import { h, useEffect, useState } from "./preact.js";
+import { h, useEffect, useRef, useState } from "./preact.js";
 
 /** @typedef {import("../preact").Child} Child */
 
@@ -27,17 +27,22 @@ export function Choice({ label, name, parts, query, options, all }) {
 /**
  * A text of a filter, kept in the address. It is used when the reader has stopped typing.
  * @param {{label: string, name: string, parts: (string | number)[],
- *     query: Record<string, string>, isFirst?: boolean, isExact?: boolean}} props
+ *     query: Record<string, string>, isFirst?: boolean}} props
  *     `isFirst`: the key `/` comes here
  */
 export function TextFilter({ label, name, parts, query, isFirst = false }) {
-    const [text, setText] = useState(query[name] ?? "");
-    const address = link(parts, { ...query, [name]: text, after: undefined });
+    const known = query[name] ?? "";
+    const [text, setText] = useState(known);
+    // What the timer uses is as it is then: another filter may have been chosen meanwhile.
+    const address = useRef("");
+    address.current = link(parts, { ...query, [name]: text, after: undefined });
     useEffect(() => {
-        if (text === (query[name] ?? "")) return undefined;
-        const timer = setTimeout(() => replaceAddress(address), 250);
+        if (text === known) return undefined;
+        const timer = setTimeout(() => replaceAddress(address.current), 250);
         return () => clearTimeout(timer);
     }, [text]);
+    // A link or the browser's own back may lead to another text.
+    useEffect(() => setText(known), [known]);
     return h("label", null, label,
         h("input", {
             type: "search", name, value: text, autocomplete: "off", spellcheck: false,

@@ -16,6 +16,9 @@ const control = new RegExp([
     "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]",
 ].join("|"), "g");
 
+/** The begin of a sequence for a terminal whose end is in the next piece. */
+const unfinished = /\u001b(?:\[[0-?]{0,100}[ -/]{0,10}|\][^\u0007\u001b]{0,1000})?$/;
+
 /** Keeps the last lines of a log, and counts those that it leaves out. */
 export class LogLines {
     constructor() {
@@ -29,6 +32,8 @@ export class LogLines {
         this.attempt = 0;
         /** Whether the last line has no end yet. */
         this.isOpen = false;
+        /** The begin of a sequence that the next piece goes on with. */
+        this.held = "";
     }
 
     /**
@@ -39,13 +44,18 @@ export class LogLines {
         if (piece.number !== this.attempt) {
             this.attempt = piece.number;
             this.isOpen = false;
+            this.held = "";
             if (piece.number > 1) this.push(`— attempt ${piece.number} —`);
         }
         if (piece.missedBytes) {
             this.isOpen = false;
+            this.held = "";
             this.push(`— ${piece.missedBytes} bytes are missing here —`);
         }
-        const lines = piece.text.split("\n");
+        const whole = this.held + piece.text;
+        this.held = unfinished.exec(whole)?.[0] ?? "";
+        const ended = whole.slice(0, whole.length - this.held.length);
+        const lines = ended.split("\n");
         lines.forEach((text, place) => {
             const isLast = place === lines.length - 1;
             if (isLast && text === "") return;
@@ -53,7 +63,7 @@ export class LogLines {
             else this.push(text);
             this.isOpen = isLast;
         });
-        if (piece.text.endsWith("\n")) this.isOpen = false;
+        if (ended.endsWith("\n")) this.isOpen = false;
         this.shorten();
     }
 
