@@ -157,6 +157,22 @@ import Testing
         }
     }
 
+    @Test func `a question that is interrupted stays on a line of its own`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write("g.yaml", "operations: { ask: { external: true } }")
+            let run = try workspace.start(
+                "operon",
+                ["run", "--local", file],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await run.says("[y/n/c] ")
+            run.signal(SIGINT)
+            let ended = try await run.end()
+            #expect(ended.end == .exit(130))
+            #expect(ended.output.contains("[y/n/c] \r\nCancelling. "), "\(ended.output)")
+        }
+    }
+
     private func detail(_ operation: String, _ up: Up) async throws -> OperationDetail {
         let shown = try await up.operon("show", operation, "--output", "json")
         return try JSONDecoder().decode(OperationDetail.self, from: Data(shown.output.utf8))

@@ -17,7 +17,15 @@ struct GraphClose: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .graph(graph)) { session in
-            let view = try await session.client.close(graph: graph)
+            let view: GraphView
+            do throws(ClientError) {
+                view = try await session.client.close(graph: graph)
+            } catch {
+                guard case .graphClosed(let name)? = error.refusal else { throw error }
+                var said = error
+                said.message = "Graph “\(TerminalText.line(name))” has been closed before."
+                throw said
+            }
             try session.console.tell(view, names: [String(view.id)]) { $0.closed(view) }
         }
     }

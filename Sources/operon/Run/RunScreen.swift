@@ -17,6 +17,8 @@ final class RunScreen: Sendable {
     private let done = Latch()
     /// Whether a tick is queued and not handled yet.
     private let isTicking = Mutex(false)
+    /// Whether somebody is to complete the last line on the screen.
+    private let hasPrompt = Mutex(false)
     private let isQuiet: Bool
     private let output: QueuedOutput
     private let place: RunStall.Place
@@ -111,10 +113,25 @@ final class RunScreen: Sendable {
         await isPaused.wait()
     }
 
-    func resume() { continuation.yield(.resume) }
+    func resume() {
+        hasPrompt.withLock { $0 = false }
+        continuation.yield(.resume)
+    }
 
     /// Prints the beginning of a line that somebody completes; only while the screen is paused.
-    func printPrompt(_ text: String) { output.write(Array(text.utf8)) }
+    func printPrompt(_ text: String) {
+        hasPrompt.withLock { $0 = true }
+        output.write(Array(text.utf8))
+    }
+
+    /// Ends the line that nobody has completed, so that what comes has one of its own.
+    private func leavePrompt() {
+        let isOpen = hasPrompt.withLock { isOpen in
+            defer { isOpen = false }
+            return isOpen
+        }
+        if isOpen { output.write(Array("\n".utf8)) }
+    }
 
     /// Called once workers can be there to run operations.
     func connected() { continuation.yield(.connected) }
@@ -161,6 +178,7 @@ final class RunScreen: Sendable {
                     }
                     await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
+                    leavePrompt()
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
                 case .lines(let lines): await display.print(lines, at: SystemClock.now())
                 case .pause(let isPaused):
