@@ -1,5 +1,20 @@
 import Foundation
 
+/// A socket that listens and takes no connection.
+package final class LoopbackListener: Sendable {
+    private let descriptor: Int32
+
+    /// - Parameter backlog: How many connections the kernel keeps for it.
+    package init(at port: Int, backlog: Int32 = 8) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0, LoopbackPort.bind(descriptor, to: port),
+            listen(descriptor, backlog) == 0
+        else { throw CommandFailure("port \(port) cannot be listened on: error \(errno)") }
+    }
+
+    deinit { close(descriptor) }
+}
+
 /// Ports for servers of tests that need to know theirs before they listen, or listen on it again.
 ///
 /// Of those that the kernel gives to nobody by itself: one of its own choice that is free now may
@@ -40,13 +55,19 @@ package enum LoopbackPort {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard listener >= 0 else { return false }
         defer { close(listener) }
+        return bind(listener, to: port)
+    }
+
+    fileprivate static func bind(_ listener: Int32, to port: Int) -> Bool {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = in_port_t(port).bigEndian
         address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
         let size = socklen_t(MemoryLayout<sockaddr_in>.size)
         return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(listener, $0, size)
+            }
         } == 0
     }
 }

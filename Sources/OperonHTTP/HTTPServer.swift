@@ -79,9 +79,9 @@ package final class HTTPServer: Sendable {
 
     /// The page beside the socket of a server. Both have the same sessions, and stop together. Its
     /// connections are counted apart, so that strangers cannot take those of the socket.
-    private init(pageOf server: HTTPServer) {
+    private init(pageOf server: HTTPServer, at port: Int) {
         var context = server.context
-        context.configuration = context.configuration.ofPage
+        context.configuration = context.configuration.ofPage(at: port)
         context.connections = Connections(context.configuration.limits)
         self.context = context
         logger = server.logger
@@ -115,9 +115,15 @@ package final class HTTPServer: Sendable {
     /// Serves the page beside the socket. Without it, the commands still work.
     private func servePage(whenReady: @escaping @Sendable () -> Void) async {
         do throws(HTTPServerError) {
-            try await HTTPServer(pageOf: self).serve { address in
+            let listening: @Sendable (ListenAddress) async -> Void = { address in
                 self.context.pageAddress.value.withLock { $0 = address }
                 whenReady()
+            }
+            do throws(HTTPServerError) {
+                let port = context.configuration.pagePort ?? 0
+                try await HTTPServer(pageOf: self, at: port).serve(listening)
+            } catch  where error.code == .addressInUse {
+                try await HTTPServer(pageOf: self, at: 0).serve(listening)
             }
         } catch {
             let reason = Logger.MetadataValue.string(error.message)

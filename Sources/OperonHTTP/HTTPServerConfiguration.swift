@@ -13,6 +13,9 @@ package struct HTTPServerConfiguration: Sendable {
     private(set) var needsToken: Bool
     /// Whether a socket has the page beside it, on a free port of this machine.
     package var hasPage = false
+    /// The port of the page that is tried first, so that an open page goes on after a restart;
+    /// `nil`: any. If somebody else has it, the page gets another one.
+    package var pagePort: Int?
     /// The role of a caller where no token is needed: of the own user on a socket, of any user of
     /// this machine on an address of it.
     var roleWithoutToken: AccessRole { listen.tcp == nil ? .administer : .operate }
@@ -85,9 +88,11 @@ package struct HTTPServerConfiguration: Sendable {
 
     /// The same coordinator for browsers, on a free port of this machine. Every user of the machine
     /// can reach it, so it always needs a login.
-    var ofPage: Self {
+    ///
+    /// - Parameter port: 0: one that is free.
+    func ofPage(at port: Int) -> Self {
         var made = self
-        made.listen = .tcp(HTTPAddress(host: HTTPAddress.standard.host, port: 0))
+        made.listen = .tcp(HTTPAddress(host: HTTPAddress.standard.host, port: port))
         made.needsToken = true
         made.hasPage = false
         made.limits.connections = limits.pageConnections

@@ -82,6 +82,41 @@ import Testing
         }
     }
 
+    @Test func `after a restart the page has the same address, unless somebody else has its port`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            func address() async throws -> (up: Program, url: String) {
+                let up = try workspace.start("operon", ["up", "--store", "s.db"])
+                try await up.says("in a browser: operon page")
+                let match = up.errors.text.firstMatch(of: #/to see (http:\S+) in a browser/#)
+                return (up, String(try #require(match).1))
+            }
+            let first = try await address()
+            first.up.signal(SIGKILL)
+            _ = try await first.up.end()
+            let second = try await address()
+            #expect(second.url == first.url)
+            second.up.signal(SIGTERM)
+            #expect(try await second.up.end().end == .exit(0))
+
+            for text in ["22\n", "70000\n", "x\n", "\(Int.max)0\n", ""] {
+                _ = try workspace.write("s.db.page", text)
+                let other = try await address()
+                other.up.signal(SIGTERM)
+                #expect(try await other.up.end().end == .exit(0), "\(text)")
+            }
+            let port = try LoopbackPort.take()
+            let holder = try LoopbackListener(at: port)
+            _ = try workspace.write("s.db.page", "\(port)\n")
+            let last = try await address()
+            #expect(last.url != "http://127.0.0.1:\(port)")
+            last.up.signal(SIGTERM)
+            #expect(try await last.up.end().end == .exit(0))
+            withExtendedLifetime(holder) {}
+        }
+    }
+
     @Test func `operon up with tokens has a page that takes them`() async throws {
         try await Workspace.run { workspace in
             let token = "the-token-of-ann-0123"

@@ -180,29 +180,13 @@ import Testing
 
         // Three connections that nobody takes tell this socket from those of other tests.
         let port = try LoopbackPort.take()
-        let server = try Self.listener(at: port)
-        defer { close(server) }
+        let server = try LoopbackListener(at: port)
         let connections = try (0..<3).map { _ in
             try RawConnection(to: .tcp("127.0.0.1", UInt16(port)))
         }
-        withExtendedLifetime(connections) {
+        withExtendedLifetime((server, connections)) {
             let told = ProcessFacts.diagnosis(getpid())
             #expect(told.contains("1 sockets in state 0A, queues 00000000:00000003"), "\(told)")
         }
-    }
-
-    private static func listener(at port: Int) throws -> Int32 {
-        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound =
-            withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(server, $0, size) }
-            } == 0
-        try #require(isBound && listen(server, 3) == 0)
-        return server
     }
 }

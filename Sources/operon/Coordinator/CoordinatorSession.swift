@@ -39,6 +39,7 @@ final class CoordinatorSession: Sendable {
     private let path: String
     private let retention: Retention
     private let auditTime: Duration?
+    private let pagePort: PagePort
     private let watchesMachine: Bool
     /// Whether the commands of this user find the coordinator by themselves.
     private let isAtOwnSocket: Bool
@@ -58,8 +59,10 @@ final class CoordinatorSession: Sendable {
         self.environment = environment
         var server = try arguments.server(environment: environment)
         server.hasPage = hasPage && arguments.listen == nil
-        self.server = server
         path = try arguments.storePath(environment: environment)
+        pagePort = PagePort(besideStore: path)
+        server.pagePort = pagePort.last
+        self.server = server
         retention = arguments.retention
         auditTime = arguments.auditTime
         watchesMachine = arguments.watchMachine
@@ -179,19 +182,10 @@ final class CoordinatorSession: Sendable {
         let watchdog = CoordinatorHost.Activity { [environment] _ in
             try await ServiceWatchdog(environment: environment)?.run { pulse.stagnation }
         }
-        let isSecure = self.server.tls != nil
-        let server = CoordinatorHost.Activity { [say, isAtOwnSocket] _ in
+        let server = CoordinatorHost.Activity { [self, say] _ in
             do throws(HTTPServerError) {
                 try await http.run { address in
-                    say("answers at \(address)")
-                    let place = address.clientText(isSecure: isSecure)
-                    let option = isAtOwnSocket ? "" : " --coordinator \(place)"
-                    say("to submit a graph from another terminal: operon submit FILE\(option)")
-                    // A browser cannot reach a socket.
-                    if let page = address.tcp == nil ? http.page : address {
-                        let url = page.clientText(isSecure: isSecure)
-                        say("to see \(url) in a browser: operon page\(option)")
-                    }
+                    self.sayWhere(address, page: http.page)
                     Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }
             } catch {
@@ -221,6 +215,21 @@ final class CoordinatorSession: Sendable {
         } catch let error as StoreError {
             throw Failure(error, hint: "Start it again to continue.")
         }
+    }
+
+    /// Says where it listens, and how to go on.
+    ///
+    /// - Parameter page: The page beside the socket.
+    private func sayWhere(_ address: ListenAddress, page: ListenAddress?) {
+        let isSecure = server.tls != nil
+        say("answers at \(address)")
+        let place = address.clientText(isSecure: isSecure)
+        let option = isAtOwnSocket ? "" : " --coordinator \(place)"
+        say("to submit a graph from another terminal: operon submit FILE\(option)")
+        if let port = page?.tcp?.port { pagePort.keep(port) }
+        // A browser cannot reach a socket.
+        guard let page = address.tcp == nil ? page : address else { return }
+        say("to see \(page.clientText(isSecure: isSecure)) in a browser: operon page\(option)")
     }
 
     private static func sayStopping(within drain: Duration, _ say: (String) -> Void) {
