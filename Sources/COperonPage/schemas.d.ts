@@ -697,7 +697,7 @@ declare namespace Api {
             | "dependency";
         /** The dependency that runs, if that is the reason. */
         dependency?: string;
-        /** How many operations it added to its graph before, of which none stays. */
+        /** How many operations it added to the last graph, none of which is kept. */
         additions?: number;
     }
 

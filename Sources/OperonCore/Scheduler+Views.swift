@@ -178,28 +178,38 @@ extension Scheduler {
     }
 
     /// Visits the finished or the unfinished operations of a queue from `first` on, graph by graph,
-    /// while `body` returns true. O(operations) of the graphs that have unfinished operations, or
-    /// of all graphs if `finished`.
+    /// while `body` returns true. It looks at the operations of the graphs that have unfinished
+    /// operations, or of all graphs if `finished`.
+    ///
+    /// - Parameter most: How many operations it looks at, those of other queues among them.
+    /// - Returns: The first operation that it has not looked at; `nil`: there is none, or `body`
+    ///   has returned false.
     package func visit(
         queue name: String,
         from first: OperationID,
         finished: Bool,
+        most: Int,
         _ body: (OperationID) -> Bool
-    ) {
+    ) -> OperationID? {
         guard let queue = queueNumbers[name], finished || queues[queue].unfinished > 0 else {
-            return
+            return nil
         }
+        var left = most
         for id in graphs.kept
         where id >= first.graph && (finished || graphs[id].unfinished > 0) {
             let count = graphs[id].operations.count
             let start = id == first.graph ? min(first.index, count) : 0
-            for index in start..<count
-            where graphs[id].queue(index) == queue
-                && (graphs[id].operations.state[index] == .finished) == finished
-            {
-                guard body(OperationID(graph: id, index: index)) else { return }
+            for index in start..<count {
+                let operation = OperationID(graph: id, index: index)
+                guard left > 0 else { return operation }
+                left -= 1
+                guard graphs[id].queue(index) == queue,
+                    (graphs[id].operations.state[index] == .finished) == finished
+                else { continue }
+                guard body(operation) else { return nil }
             }
         }
+        return nil
     }
 
     /// What the live workers offer that serve the queue of an operation and know its kind.

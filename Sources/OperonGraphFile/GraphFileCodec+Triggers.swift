@@ -47,16 +47,15 @@ extension GraphFileCodec: TriggerCodec {
         event: String
     ) throws -> GraphDescription {
         let limits = Limits()
-        var written = Node(.null, at: .none)
+        let written: Node
         let expanded: Node
         do throws(Stop) {
             let (event, _) = try JSONReader.value(Array(event.utf8), limits: limits)
             written = try JSONReader.value(Array(parameters.utf8), limits: limits).0
             expanded = try EventValues(event: event).expanded(written)
         } catch {
-            let error = Self.unplaced(GraphFileError.unfound(error, file: Self.values))
-            let names = Self.names(in: Self.valueProblems(written, graph))
-            throw TriggerValuesError("\(error)", names: names)
+            let error = GraphFileError.unfound(error, file: Self.values)
+            throw TriggerValuesError("\(Self.unplaced(error))")
         }
         do throws(GraphFileError) {
             return try Self.read(graph, written, expanded)
@@ -66,8 +65,16 @@ extension GraphFileCodec: TriggerCodec {
                 throw UnsafeEventError("\(error)")
             }
             guard error.problems.allSatisfy({ $0.file == Self.values }) else { throw error }
-            throw TriggerValuesError("\(error)", names: Self.names(in: error.problems))
+            throw TriggerValuesError("\(error)")
         }
+    }
+
+    package func unknownParameters(_ parameters: String, of graph: TriggerGraph) -> [String] {
+        // What cannot be read is told by whoever reads it.
+        guard let (values, _) = try? JSONReader.value(Array(parameters.utf8), limits: Limits())
+        else { return [] }
+        let unknown = Self.valueProblems(values, graph).filter { $0.code == .unknownKey }
+        return Self.unplaced(GraphFileError(problems: unknown)).problems.map(\.description)
     }
 
     /// Reads the graph of a trigger.
@@ -116,23 +123,18 @@ extension GraphFileCodec: TriggerCodec {
             }
     }
 
-    /// What is wrong with values as a trigger has them.
+    /// What is wrong with values as a trigger has them. Parts of an event stay as they are written.
     private static func valueProblems(
         _ values: Node,
         _ graph: TriggerGraph
     ) -> [GraphFileError.Problem] {
+        let nothing = EventValues(event: Node(.null, at: .none))
         do throws(GraphFileError) {
-            _ = try read(graph, values, values)
+            _ = try read(graph, values, (try? nothing.expanded(values)) ?? values)
             return []
         } catch {
             return error.problems.filter { $0.file == Self.values }
         }
-    }
-
-    /// A sentence for each name among the problems that is no parameter of the graph.
-    private static func names(in problems: [GraphFileError.Problem]) -> [String] {
-        unplaced(GraphFileError(problems: problems.filter { $0.code == .unknownKey }))
-            .problems.map(\.description)
     }
 
     /// What errors call the place of the values.

@@ -5,6 +5,8 @@ import OperonReport
 /// What the picture and the timeline of a graph are made of. Making it reads all operations of the
 /// graph and their attempts.
 struct GraphPlan: Sendable {
+    /// The number of the graph.
+    let graph: UInt32
     let operationCount: Int
     let isFinished: Bool
     let finishedAt: TimeText?
@@ -117,6 +119,7 @@ struct GraphPlan: Sendable {
         workers = contents.workers
         submittedAt = contents.submittedAt ?? graph.submittedAt
         now = contents.now
+        self.graph = graph.id
         operationCount = contents.names.count
         isFinished = graph.counts.unfinished == 0
         finishedAt = graph.finishedAt

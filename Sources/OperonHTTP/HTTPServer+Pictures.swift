@@ -59,11 +59,13 @@ extension Call {
         guard query.numbers == nil else {
             throw Failure.invalid("box", "cannot be combined with “numbers”")
         }
-        guard let box = try await plan(isRecent: false).box(Int(number)) else {
+        let plan = try await plan(isRecent: false)
+        guard let box = plan.box(Int(number)) else {
             throw ClientError(.notFound, "The picture of the graph has no box \(number).")
         }
         query.numbers = box.operations
-        var page = try await client.operations(of: graph, query)
+        // A name may stand for another graph by now.
+        var page = try await client.operations(of: String(plan.graph), query)
         page.box = box.title
         return page
     }

@@ -22,9 +22,9 @@ package struct ContinuedOperationView: Hashable, Sendable, Codable {
     package var reason: String?
     /// The dependency that runs, if that is the reason.
     package var dependency: String?
-    /// How many operations it added to the graph when it ran before. None of them stays: what it
-    /// adds now runs. `nil`: it stays, added none, or repeats an operation for an output, of which
-    /// elements may stay.
+    /// How many operations it added to the last graph, if it ran in that one. None of them is
+    /// kept: what it adds now runs. `nil`: it stays, added none, or repeats an operation for an
+    /// output, of which elements may stay.
     package var additions: Int?
 
     package init(name: String) { self.name = name }

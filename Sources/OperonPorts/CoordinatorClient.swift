@@ -386,18 +386,16 @@ package protocol TriggerCodec: Sendable {
         parameters: String,
         event: String
     ) throws -> GraphDescription
+    /// A sentence for each name in these values that is no parameter of the graph, whatever the
+    /// event is.
+    func unknownParameters(_ parameters: String, of graph: TriggerGraph) -> [String]
 }
 
 /// The values that a trigger gives to the parameters of its graph do not fit.
 package struct TriggerValuesError: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
-    /// A sentence for each name that is no parameter of the graph, whatever the event is.
-    package let names: [String]
 
-    package init(_ description: String, names: [String] = []) {
-        self.description = description
-        self.names = names
-    }
+    package init(_ description: String) { self.description = description }
 }
 
 /// A shell would interpret a part of what fired a trigger, so this firing never submits a graph.

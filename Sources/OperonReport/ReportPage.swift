@@ -160,7 +160,9 @@ package struct ReportPage: Sendable {
         written.raw("</pre>\n")
         // As it is written: some characters take five times as many bytes.
         guard written.bytes.count <= bytesMax else {
-            markup.raw("<p class=\"soft\">Its log is left out: there are many.</p>\n")
+            markup.raw(
+                "<p class=\"soft\">Its log is left out: all logs together would be too long.</p>\n"
+            )
             return 0
         }
         markup.append(written)

@@ -42,7 +42,7 @@ package struct ContinuationText {
         guard !adding.isEmpty else { return [] }
         let count = adding.reduce(0) { $0 + ($1.additions ?? 0) }
         let names = Self.listed(adding.map(\.name))
-        return ["  added by \(names) before: \(Self.operations(count)), of which none stays"]
+        return ["  added by \(names) last time, and run again: \(Self.operations(count))"]
     }
 
     /// The first of these names.
@@ -69,7 +69,7 @@ package struct ContinuationText {
             guard operation.stays == nil else { return "stays" }
             let runs = "runs, \(reason(operation).clause)"
             guard let additions = operation.additions else { return runs }
-            return runs + "; what it adds runs, too (\(Self.operations(additions)) before)"
+            return runs + "; the operations that it adds run, too (\(additions) last time)"
         }
         var counts: [Shared: Int] = [:]
         func shared(_ index: Int) -> Shared? {
@@ -94,7 +94,7 @@ package struct ContinuationText {
             let first = view.operations[index]
             var does = first.stays == nil ? "run, \(reason(first).clauses)" : "stay"
             if let additions = first.additions {
-                does += "; what they add runs, too (each \(Self.operations(additions)) before)"
+                does += "; the operations that they add run, too (\(additions) each last time)"
             }
             let name = TerminalText.line(key.repeated + RepeatedNames.eachSuffix)
             plan.append("\(name): \(count) elements \(does)")

@@ -31,7 +31,7 @@ import Testing
         try await Workspace.run { workspace in
             _ = try workspace.write("more.jsonl", Self.more)
             let script = """
-                operon add more.jsonl --wait > added; echo $? > code
+                operon add more.jsonl --wait > added 2> errors; echo $? > code
                 echo parent >> ledger
                 operon await one three > ended; echo $? >> code
                 operon await one --output json > json; echo $? >> code
@@ -44,6 +44,8 @@ import Testing
             #expect(ended.errors.contains("2 succeeded, 1 failed, 1 skipped"), "\(ended.errors)")
             #expect(workspace.lines(of: "ledger") == ["one", "two", "parent"])
             #expect(workspace.lines(of: "added") == ["one", "two", "three"])
+            let said = ["added 3 operations", "failed: two", "skipped: three"]
+            #expect(workspace.lines(of: "errors") == said)
             #expect(workspace.lines(of: "ended") == ["one succeeded", "three skipped"])
             let json = #"{"operations":[{"name":"one","outcome":"succeeded"}],"version":1}"#
             #expect(workspace.lines(of: "json") == [json])

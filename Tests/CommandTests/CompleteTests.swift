@@ -173,6 +173,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (timeout: "1s", typed: "", code: 1), (timeout: "1h", typed: "\u{4}", code: 3),
+    ])
+    func `so does one that times out, or whose answers have ended`(
+        timeout: String,
+        typed: String,
+        code: Int32
+    ) async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                "operations: { ask: { external: true, timeout: \(timeout) } }"
+            )
+            let run = try workspace.start(
+                "operon",
+                ["run", "--local", file],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await run.says("[y/n/c] ")
+            try run.type(typed)
+            let ended = try await run.end()
+            #expect(ended.end == .exit(code))
+            #expect(ended.output.contains("[y/n/c] \r\n"), "\(ended.output)")
+        }
+    }
+
     private func detail(_ operation: String, _ up: Up) async throws -> OperationDetail {
         let shown = try await up.operon("show", operation, "--output", "json")
         return try JSONDecoder().decode(OperationDetail.self, from: Data(shown.output.utf8))

@@ -132,7 +132,8 @@ import Testing
         try await ServedCluster.run { (served: ServedCluster) async throws in
             // More than the coordinator looks through at a time.
             let last = 40_000
-            let graph = GraphDescription.of("long", (0...last).map { ("a\($0)", []) })
+            var graph = GraphDescription.of("long", (0...last).map { ("a\($0)", []) })
+            graph.operations[last].queue = "other"
             _ = try await served.coordinator.submit(Submission(graph: graph))
             let path = "/v1/graphs/long/operations"
             let numbered: OperationPage = try await Self.decoded(
@@ -168,7 +169,8 @@ import Testing
                 #expect(page.operations.map(\.index) == [2, 20])
                 var ofQueue = QueueOperationQuery()
                 ofQueue.namePrefix = "a40000"
-                let found = try await client.operations(ofQueue: "default", ofQueue)
+                // Behind many of another queue.
+                let found = try await client.operations(ofQueue: "other", ofQueue)
                 #expect(found.operations.map(\.index) == [UInt32(last)])
             }
         }

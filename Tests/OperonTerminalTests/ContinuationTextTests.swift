@@ -69,9 +69,9 @@ import Testing
         let text = ContinuationText(ContinuationView(operations: operations, removed: []), .plain)
         #expect(
             text.plan() == [
-                "find[*]: 3 elements run, because they have changed; what they add runs, too (each "
-                    + "2 operations before)",
-                "list: runs, because it failed; what it adds runs, too (1 operation before)",
+                "find[*]: 3 elements run, because they have changed; the operations that they add "
+                    + "run, too (2 each last time)",
+                "list: runs, because it failed; the operations that it adds run, too (1 last time)",
             ]
         )
         #expect(
@@ -79,8 +79,7 @@ import Testing
                 "0 operations stay, 4 run.",
                 "  changed: find[1], find[2], find[3]",
                 "  failed: list",
-                "  added by find[1], find[2], find[3], list before: 7 operations, of which none "
-                    + "stays",
+                "  added by find[1], find[2], find[3], list last time, and run again: 7 operations",
             ]
         )
     }

@@ -82,6 +82,27 @@ class LiveTests(PageCase):
         self.assertEqual(lines, [str(number) for number in range(20001 - len(lines), 20001)])
         self.assertIn(str(20000 - len(lines)), self.page.text("#log-left-out").replace(",", ""))
 
+    def test_pieces_of_a_log(self):
+        """Wherever the text is cut, the same lines come out of it."""
+        text = "a\x1b[1;31mred\x1b[0m b\nlink \x1b]8;;http://x\x1b\\here\x1b]8;;\x07 end\nlast\n"
+        lines = self.page.driver.execute_async_script("""
+            const [text, done] = arguments;
+            import("/page/log-lines.js").then(({ LogLines }) => {
+                const of = (pieces) => {
+                    const log = new LogLines();
+                    for (const text of pieces) log.add({ number: 1, text });
+                    return log.blocks.flatMap(({ lines }) => lines).join("|");
+                };
+                const found = new Set([of([text]), of([...text])]);
+                for (let at = 1; at < text.length; at += 1) {
+                    found.add(of([text.slice(0, at), text.slice(at)]));
+                }
+                found.add("open: " + of(["x\\u001b]never ended\\nnext line\\n"]));
+                done([...found]);
+            }, (error) => done(String(error)));
+        """, text)
+        self.assertEqual(lines, ["ared b|link here end|last", "open: x]never ended|next line"])
+
     def test_output_of_a_command(self):
         graph = self.api.submit("leaves something", {
             "count": {"run": "echo '{\"lines\": 17}' > \"$OPERON_OUTPUT\""},

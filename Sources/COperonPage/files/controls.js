@@ -35,14 +35,22 @@ export function TextFilter({ label, name, parts, query, isFirst = false }) {
     const [text, setText] = useState(known);
     // What the timer uses is as it is then: another filter may have been chosen meanwhile.
     const address = useRef("");
+    // The text that this field has given to the address: what was typed since is newer.
+    const own = useRef(known);
     address.current = link(parts, { ...query, [name]: text, after: undefined });
     useEffect(() => {
         if (text === known) return undefined;
-        const timer = setTimeout(() => replaceAddress(address.current), 250);
+        const timer = setTimeout(() => {
+            own.current = text;
+            replaceAddress(address.current);
+        }, 250);
         return () => clearTimeout(timer);
     }, [text]);
     // A link or the browser's own back may lead to another text.
-    useEffect(() => setText(known), [known]);
+    useEffect(() => {
+        if (known !== own.current) setText(known);
+        own.current = known;
+    }, [known]);
     return h("label", null, label,
         h("input", {
             type: "search", name, value: text, autocomplete: "off", spellcheck: false,

@@ -17,7 +17,7 @@ const control = new RegExp([
 ].join("|"), "g");
 
 /** The begin of a sequence for a terminal whose end is in the next piece. */
-const unfinished = /\u001b(?:\[[0-?]{0,100}[ -/]{0,10}|\][^\u0007\u001b]{0,1000})?$/;
+const unfinished = /\u001b(?:\[[0-?]{0,100}[ -/]{0,10}|\][^\u0007\u001b\n]{0,1000}\u001b?)?$/;
 
 /** Keeps the last lines of a log, and counts those that it leaves out. */
 export class LogLines {

@@ -81,7 +81,8 @@ export function OperationsTable({ parts, page, query, limit, isOfQueue = false }
                 empty: isFiltered ? "No operation matches the filter."
                     : "There are no operations.",
             }), h(Pager, { ...common, next: value.next })]
-            : h(Missing, { error }));
+            : [h(Missing, { error }),
+                error && query.box ? h(AllOperations, { page, query }) : null]);
 }
 
 /**
@@ -89,8 +90,12 @@ export function OperationsTable({ parts, page, query, limit, isOfQueue = false }
  * @param {{title: string, page: (string | number)[], query: Record<string, string>}} props
  */
 function Boxed({ title, page, query }) {
-    return h("p", { "data-test": "boxed" }, "Only operations of the box ", h("bdi", null, title),
-        " of the picture. ",
-        h("a", { href: link(page, { ...query, box: undefined, after: undefined }) },
-            "List all operations"));
+    return h("p", { "data-test": "boxed" }, "Showing only the operations in box ",
+        h("bdi", null, title), " of the picture. ", h(AllOperations, { page, query }));
+}
+
+/** @param {{page: (string | number)[], query: Record<string, string>}} props */
+function AllOperations({ page, query }) {
+    return h("a", { href: link(page, { ...query, box: undefined, after: undefined }) },
+        "List all operations");
 }

@@ -66,8 +66,9 @@ export function ticks({ from, to }, width) {
  * @param {number} digits
  */
 function exactClock(at, digits) {
-    // Rounded first: what is nearly a whole second is none with a fraction of 0.999….
-    const rounded = Number(at.toFixed(digits));
+    // Whole seconds are those that have passed. With a fraction it is rounded first: what is nearly a
+    // second is none with a fraction of 0.999….
+    const rounded = digits > 0 ? Number(at.toFixed(digits)) : at;
     const rest = digits > 0 ? (rounded % 1).toFixed(digits).slice(1) : "";
     return clock(rounded + 1e-9) + rest;
 }

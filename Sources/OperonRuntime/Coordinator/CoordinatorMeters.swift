@@ -110,6 +110,7 @@ package struct CoordinatorMeters: Sendable {
         set(Label.operations, ["state": "dispatched"], view.counts.dispatched)
         set(Label.operations, ["state": "executing"], view.counts.executing)
         set(Label.slots, [:], view.slots)
+        set(Label.freeSlots, [:], max(0, view.slots - view.busySlots))
         set(Label.workers, [:], view.workers)
         set(Label.brokerUp, [:], isUp ? 1 : 0)
         set(Label.storeUp, [:], isKept ? 1 : 0)
@@ -167,6 +168,7 @@ extension CoordinatorMeters {
         static let sync = "operon_store_sync_seconds"
         static let operations = "operon_operations"
         static let slots = "operon_slots"
+        static let freeSlots = "operon_free_slots"
         static let workers = "operon_workers"
         static let brokerUp = "operon_broker_up"
         static let storeUp = "operon_store_up"
@@ -196,6 +198,7 @@ extension CoordinatorMeters {
         Label.sync: "Syncs of the store to its disk.",
         Label.operations: "Operations by state.",
         Label.slots: "Slots of live workers.",
+        Label.freeSlots: "Slots of live workers that run nothing.",
         Label.workers: "Live workers.",
         Label.brokerUp: "1: connected.",
         Label.storeUp: "1: keeps records.",

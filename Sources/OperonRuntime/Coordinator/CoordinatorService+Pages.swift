@@ -85,14 +85,12 @@ extension CoordinatorService {
         guard scheduler.unfinishedCount(ofQueue: name) != nil else { throw .noQueue(name) }
         var search = before
         guard let start = search.place else { return search }
-        search.pause(at: nil)
-        var left = PageSearch<OperationID>.sliceOperations
-        scheduler.visit(queue: name, from: start, finished: query.wantsFinished) { id in
-            guard left > 0 else {
-                search.pause(at: id)
-                return false
-            }
-            left -= 1
+        let rest = scheduler.visit(
+            queue: name,
+            from: start,
+            finished: query.wantsFinished,
+            most: PageSearch<OperationID>.sliceOperations
+        ) { id in
             if let state = query.state, scheduler.state(of: id) != state { return true }
             if let outcome = query.outcome, scheduler.outcomeKind(of: id) != outcome {
                 return true
@@ -105,6 +103,7 @@ extension CoordinatorService {
             search.append(view(of: id))
             return true
         }
+        search.pause(at: rest)
         return search
     }
 }

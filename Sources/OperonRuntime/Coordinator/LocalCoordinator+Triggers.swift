@@ -251,8 +251,9 @@ package enum TriggerCheck {
         } catch let error as TriggerValuesError {
             guard trigger.parameters.contains("${event") else { throw error }
             // What the data will be is not known now, so problems with values are passed over.
-            guard error.names.isEmpty else {
-                throw TriggerValuesError(error.names.joined(separator: "\n"))
+            let unknown = codec.unknownParameters(trigger.parameters, of: trigger.graph)
+            guard unknown.isEmpty else {
+                throw TriggerValuesError(unknown.joined(separator: "\n"))
             }
             return
         }

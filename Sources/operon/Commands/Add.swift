@@ -72,9 +72,9 @@ struct Add: ParsableCommand {
         guard wait, !read.graph.operations.isEmpty else { return }
         let names = read.graph.operations.map(\.name)
         let outcomes = try worker.wait(for: names)
-        // The log of the operation then says why it failed.
+        // The log of the operation then says what failed.
         Console(format: output, environment: environment)
-            .say(OperationRequests.unsuccessful(names, outcomes))
+            .warn(OperationRequests.unsuccessful(names, outcomes))
         throw ExitCode(OperationRequests.exitCode(of: outcomes))
     }
 

@@ -23,7 +23,7 @@ struct GraphClose: AsyncParsableCommand {
             } catch {
                 guard case .graphClosed(let name)? = error.refusal else { throw error }
                 var said = error
-                said.message = "Graph “\(TerminalText.line(name))” has been closed before."
+                said.message = "Graph “\(TerminalText.line(name))” is already closed."
                 throw said
             }
             try session.console.tell(view, names: [String(view.id)]) { $0.closed(view) }

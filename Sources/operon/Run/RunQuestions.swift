@@ -79,7 +79,7 @@ struct RunQuestions: Sendable {
             await screen.pause()
             screen.print(Question(description).lines(screen.style))
             let answer = await Question.answer { screen.printPrompt($0) }
-            screen.resume()
+            screen.resume(isAnswered: answer != nil)
             if Task.isCancelled { return }
             // Standard input has ended: nobody will answer.
             let completion = answer ?? .cancelled(reason: "there was no answer")

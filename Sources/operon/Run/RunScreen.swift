@@ -113,8 +113,10 @@ final class RunScreen: Sendable {
         await isPaused.wait()
     }
 
-    func resume() {
-        hasPrompt.withLock { $0 = false }
+    /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
+    func resume(isAnswered: Bool) {
+        if isAnswered { hasPrompt.withLock { $0 = false } }
+        leavePrompt()
         continuation.yield(.resume)
     }
 
@@ -178,7 +180,6 @@ final class RunScreen: Sendable {
                     }
                     await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
-                    leavePrompt()
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
                 case .lines(let lines): await display.print(lines, at: SystemClock.now())
                 case .pause(let isPaused):
@@ -203,6 +204,7 @@ final class RunScreen: Sendable {
                     await explain(&stall, state, asking: coordinator, at: now)
                     await display.tick(at: now)
                 case .end:
+                    leavePrompt()
                     await display.finish(at: SystemClock.now())
                     done.open()
                     tasks.cancelAll()
@@ -210,6 +212,7 @@ final class RunScreen: Sendable {
                 }
             }
             // The run was given up: the screen is left clean.
+            leavePrompt()
             await display.finish(at: SystemClock.now())
             done.open()
         }
