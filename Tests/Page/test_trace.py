@@ -85,6 +85,8 @@ class TraceTests(PageCase):
         trace.symlink_to(work / "trace.json")
         self.addCleanup(trace.unlink)
         url = self.serve(folder)
+        # Before its server ends: what it complains of then would be heard in the next test.
+        self.addCleanup(self.page.driver.get, "about:blank")
         self.page.driver.get(f"{url}/#!/?url={url}/trace.json")
         self.page.wait("Perfetto shows the trace", lambda: "/viewer" in self.page.route())
         self.page.wait("Perfetto has read the trace", lambda: self.page.script(
