@@ -119,10 +119,12 @@ package final class HTTPServer: Sendable {
                 self.context.pageAddress.value.withLock { $0 = address }
                 whenReady()
             }
+            let last = context.configuration.pagePort
             do throws(HTTPServerError) {
-                let port = context.configuration.pagePort ?? 0
-                try await HTTPServer(pageOf: self, at: port).serve(listening)
-            } catch  where error.code == .addressInUse {
+                try await HTTPServer(pageOf: self, at: last ?? 0).serve(listening)
+            } catch {
+                // Somebody else has the port, or it may not be used any more.
+                guard last != nil, error.code != .ended else { throw error }
                 try await HTTPServer(pageOf: self, at: 0).serve(listening)
             }
         } catch {

@@ -106,6 +106,26 @@ import Testing
                 other.up.signal(SIGTERM)
                 #expect(try await other.up.end().end == .exit(0), "\(text)")
             }
+            // What others may put there is neither waited for nor written through.
+            let victim = try workspace.write("victim", "precious\n")
+            for make in [
+                {
+                    try FileManager.default.createSymbolicLink(
+                        atPath: $0,
+                        withDestinationPath: victim
+                    )
+                },
+                { #expect(mkfifo($0, 0o600) == 0) },
+            ] as [(String) throws -> Void] {
+                let place = workspace.path("s.db.page")
+                unlink(place)
+                try make(place)
+                let other = try await address()
+                other.up.signal(SIGTERM)
+                #expect(try await other.up.end().end == .exit(0))
+                #expect(try workspace.read("victim") == "precious\n")
+                #expect(try workspace.read("s.db.page").hasSuffix("\n"))
+            }
             let port = try LoopbackPort.take()
             let holder = try LoopbackListener(at: port)
             _ = try workspace.write("s.db.page", "\(port)\n")

@@ -1,3 +1,5 @@
+import OperonSystem
+
 /// The port of the last page beside a store, in a file: after a restart, an open page finds the
 /// coordinator again.
 struct PagePort: Sendable {
@@ -8,8 +10,8 @@ struct PagePort: Sendable {
 
     /// `nil`: there was no page, or the file says nothing of use.
     var last: Int? {
-        let digitsMax = 5
-        guard let bytes = try? UserFile(reading: path).readAll(bytesMax: digitsMax + 1),
+        // Five digits, and the end of the line.
+        guard let bytes = try? SecretFile.readOwn(path, bytesMax: 6),
             bytes.last == UInt8(ascii: "\n"),
             let port = Int(String(decoding: bytes.dropLast(), as: UTF8.self)),
             // Those below belong to services of the system.
@@ -18,6 +20,10 @@ struct PagePort: Sendable {
         return port
     }
 
-    /// Where it cannot be kept, the next page has another port.
-    func keep(_ port: Int) { try? UserFile.write(Array("\(port)\n".utf8), to: path) }
+    /// Whatever is at the place is replaced, and no link followed: another user may have put it
+    /// there if the folder is shared. Where the port cannot be kept, the next page has another one.
+    func keep(_ port: Int) {
+        guard port != last else { return }
+        try? SecretFile.replace(path, with: Array("\(port)\n".utf8))
+    }
 }
