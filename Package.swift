@@ -629,7 +629,7 @@ let package = Package(
         ),
         .testTarget(
             name: "OperonTrustTests",
-            dependencies: ["OperonModel", "OperonSystem", "OperonTrust"],
+            dependencies: ["COpenSSL", "OperonModel", "OperonSystem", "OperonTrust"],
             swiftSettings: testSettings
         ),
         .testTarget(

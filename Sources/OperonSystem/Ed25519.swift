@@ -133,6 +133,7 @@ package enum HKDF {
         purpose: String,
         byteCount: Int
     ) -> [UInt8] {
+        LibCrypto.prepare()
         let context = unsafe EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil)
         defer { unsafe EVP_PKEY_CTX_free(context) }
         let info = Array(purpose.utf8)
@@ -155,12 +156,14 @@ package enum HKDF {
     let pointer: OpaquePointer?
 
     init(kind: CInt, privateKey: [UInt8]) {
+        LibCrypto.prepare()
         unsafe pointer = EVP_PKEY_new_raw_private_key(kind, nil, privateKey, privateKey.count)
         precondition(unsafe pointer != nil, "a private key has 32 bytes")
     }
 
     /// `nil` for bytes that are no key of this kind.
     init?(kind: CInt, publicKey: [UInt8]) {
+        LibCrypto.prepare()
         unsafe pointer = EVP_PKEY_new_raw_public_key(kind, nil, publicKey, publicKey.count)
         if unsafe pointer == nil { return nil }
     }

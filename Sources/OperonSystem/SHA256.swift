@@ -7,7 +7,8 @@ package enum SHA256 {
 
     /// The SHA-256 hash (FIPS 180-4); takes at most some milliseconds per mebibyte.
     package static func hash(of bytes: [UInt8]) -> [UInt8] {
-        unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { hash, count in
+        LibCrypto.prepare()
+        return unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { hash, count in
             let written = unsafe bytes.withUnsafeBufferPointer { bytes in
                 unsafe EVP_Digest(
                     bytes.baseAddress,
@@ -25,7 +26,8 @@ package enum SHA256 {
 
     /// The HMAC of a message with SHA-256 (RFC 2104).
     package static func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
-        unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { code, count in
+        LibCrypto.prepare()
+        return unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { code, count in
             let written = unsafe key.withUnsafeBufferPointer { key in
                 unsafe message.withUnsafeBufferPointer { message in
                     unsafe HMAC(

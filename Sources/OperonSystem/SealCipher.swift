@@ -40,6 +40,7 @@ import COpenSSL
     /// - Parameter key: `keyBytes` bytes.
     package init(key: [UInt8], isForSealing: Bool) {
         precondition(key.count == Self.keyBytes, "a key has 32 bytes")
+        LibCrypto.prepare()
         unsafe context = EVP_CIPHER_CTX_new()
         let isReady = unsafe EVP_CipherInit_ex(
             context,
