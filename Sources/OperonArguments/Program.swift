@@ -81,14 +81,17 @@ package enum Program<Command: ParsableCommand> {
 package enum LostOutput {
     /// Ends the program if a part of its standard output was lost: quietly like SIGPIPE if its
     /// reader has gone away, with an error if the disk is full. `name` is printed before the error.
-    /// A program that has failed anyway keeps its exit code.
+    ///
+    /// - Parameter code: The exit code otherwise. One that only tells how operations ended yields
+    ///   to that of lost output: nobody may take the output for whole. Any other error keeps its
+    ///   own.
     package static func endIfLost(_ name: String? = nil, _ code: Int32 = ExitStatus.success) {
         if FileOutput.standardOutput.isClosed { OwnProcess.endAsUnread() }
         guard let failure = FileOutput.standardOutput.failure else { return }
         LineQueue.flushKept()
         let begin = name.map { "\($0): " } ?? ""
         FileOutput.standardError.print("\(begin)standard output cannot be written: \(failure)")
-        OwnProcess.end(code == ExitStatus.success ? ExitStatus.outputLost : code)
+        OwnProcess.end(ExitStatus.outcomes.contains(code) ? ExitStatus.outputLost : code)
     }
 }
 

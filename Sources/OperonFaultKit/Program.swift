@@ -8,7 +8,7 @@ import Glibc
 /// starts one waits for its end or kills it: `Workspace` does so for all of its programs.
 package final class Program: Sendable {
     /// Where its streams go.
-    package enum Streams {
+    package enum Streams: Equatable {
         case pipes
         /// One terminal for all of them: what it shows is in `output`.
         case terminal(columns: UInt16, rows: UInt16)
@@ -16,6 +16,8 @@ package final class Program: Sendable {
         case unreadErrors
         /// Standard output goes to a full disk.
         case fullOutput
+        /// Standard output is a pipe whose reader has gone away.
+        case closedOutput
     }
 
     /// How a process ended.
@@ -57,12 +59,12 @@ package final class Program: Sendable {
         let path = try Self.executable(name)
         let ends: (standard: [Int32], readers: [(Int32, Transcript)])
         switch streams {
-        case .fullOutput:
+        case .fullOutput, .closedOutput:
             let (errorReader, errorWriter) = try Self.pipe()
             unread = nil
             let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
-            let full = open("/dev/full", O_WRONLY | O_CLOEXEC)
-            ends = ([input, full, errorWriter], [(errorReader, errors)])
+            let lost = try streams == .fullOutput ? Self.fullDisk() : Self.closedPipe()
+            ends = ([input, lost, errorWriter], [(errorReader, errors)])
             output.end()
             keyboard = nil
         case .unreadErrors:
@@ -209,6 +211,18 @@ package final class Program: Sendable {
         let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 4_096)
         while bytes.withUnsafeBytes({ Glibc.write(pipe, $0.baseAddress, $0.count) }) > 0 {}
         _ = fcntl(pipe, F_SETFL, flags)
+    }
+
+    private static func fullDisk() throws -> Int32 {
+        let file = open("/dev/full", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { throw CommandFailure("no full disk: error \(errno)") }
+        return file
+    }
+
+    private static func closedPipe() throws -> Int32 {
+        let (reader, writer) = try pipe()
+        close(reader)
+        return writer
     }
 
     private static func pipe() throws -> (reader: Int32, writer: Int32) {

@@ -59,7 +59,7 @@ package struct KeptLog: Hashable, Sendable {
 
 extension UInt64 {
     /// The sum, or the largest number if it does not fit.
-    fileprivate func addingCapped(_ other: UInt64) -> UInt64 {
+    package func addingCapped(_ other: UInt64) -> UInt64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum
     }

@@ -82,7 +82,7 @@ extension OperationReport {
         if !log.isEmpty {
             json.key("log")
             json.string(log)
-            if isLogCut {
+            if logBytesBefore > 0 {
                 json.key("isLogCut")
                 json.raw("true")
             }

@@ -24,11 +24,17 @@ extension RunReport {
         /// The most repeated operations with a line of their own.
         package var repeated = 10
 
-        /// - Parameter rows: Those of the terminal; `nil`: there is none.
-        package init(rows: Int? = nil) {
+        /// Where all logs are; `nil`: nowhere.
+        package var logs: String?
+
+        /// - Parameters:
+        ///   - rows: Those of the terminal; `nil`: there is none.
+        ///   - logs: Where all logs are, such as “in DIR”; `nil`: nowhere.
+        package init(rows: Int? = nil, logs: String? = nil) {
+            self.logs = logs
             guard let rows else { return }
             // Room for the counts, the time and the prompt below them. The logs come before.
-            failureNames = max(failureNames, rows - failures - 4)
+            failureNames = max(failureNames, rows - failures - 5)
         }
     }
 
@@ -63,6 +69,12 @@ extension RunReport {
         let more = failed.count - limits.failures - limits.failureNames
         if more > 0 {
             lines.append(style.spelled("… and \(more) more failed: --output json names all"))
+        }
+        let unshown = failed.dropFirst(limits.failures).count { !$0.log.isEmpty }
+        if unshown > 0 {
+            let logs = unshown == 1 ? "1 more log is" : "\(unshown) more logs are"
+            let place = limits.logs ?? "not shown: --logs DIR keeps all logs of a run"
+            lines.append(style.spelled("… \(logs) \(TerminalText.line(place))"))
         }
         return lines
     }

@@ -113,8 +113,8 @@ package struct OperationReport: Hashable, Sendable {
     package var cause: SkipCause?
     /// The end of its output, if it failed; otherwise empty.
     package var log: String
-    /// Whether there was more output before.
-    package var isLogCut = false
+    /// How many bytes of output came before `log`.
+    package var logBytesBefore: UInt64 = 0
 
     package init(
         name: String,
@@ -146,11 +146,15 @@ extension OperationReport {
     ///
     /// - Parameter omitted: How many lines of `log` are before them.
     package func linesBefore(omitted: Int) -> String? {
-        guard omitted > 0 || isLogCut else { return nil }
-        // Only the end of a long log is kept, so nobody has counted all lines.
-        guard omitted > 0 else { return "… more output before" }
+        // Only the end of a long log is kept, so nobody has counted the lines before it.
+        let bytes = logBytesBefore == 1 ? "1 byte" : "\(logBytesBefore) bytes"
         let lines = omitted == 1 ? "1 line" : "\(omitted) lines"
-        return isLogCut ? "… at least \(lines) before" : "… \(lines) before"
+        switch (logBytesBefore > 0, omitted > 0) {
+        case (false, false): return nil
+        case (true, false): return "… \(bytes) before"
+        case (false, true): return "… \(lines) before"
+        case (true, true): return "… \(bytes) and \(lines) before"
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import OperonModel
 import OperonPorts
 import OperonTesting
@@ -63,6 +64,10 @@ private struct Tour {
         let lost = try await server.operon(line, streams: .fullOutput)
         #expect(lost.end == .exit(74), "\(line) on a full disk: \(lost.end)")
         #expect(lost.errors.contains("standard output cannot be written"), "\(lost.errors)")
+        // Who has stopped reading is told nothing.
+        let unread = try await server.operon(line, streams: .closedOutput)
+        #expect(unread.end == .signal(SIGPIPE), "\(line) without a reader: \(unread.end)")
+        #expect(!unread.errors.contains("standard output"), "\(unread.errors)")
     }
 
     /// The commands that change nothing, and so can be repeated.

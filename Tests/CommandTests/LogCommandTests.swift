@@ -278,10 +278,10 @@ import Testing
             )
             let whole = try await workspace.operon(["run", "-j3", "--show-output", file])
             #expect(whole.end == .exit(1))
-            for block in ["1\n2\n3\n", "a\nb\nc\n", "no\n"] {
+            for block in ["1\n2\n3", "a\nb\nc\n", "no\n"] {
                 #expect(whole.output.contains(block), "\(whole.output)")
             }
-            #expect(whole.output.utf8.count == 6 + 6 + 3)
+            #expect(whole.output.utf8.count == 5 + 6 + 3)
             let stream = try await workspace.operon(["run", "-j3", "--show-output", "stream", file])
             let lines = [
                 "one | 1", "one | 2", "one | 3", "two | a", "two | b", "two | c", "bad | no",
@@ -293,6 +293,29 @@ import Testing
                 "run", "--show-output", "--output", "json", file,
             ])
             #expect(wrong.end == .exit(2))
+        }
+    }
+
+    @Test func `a pipe gets the output of a run as it was, and what is missing is told beside it`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let random = (0..<100_000).map { _ in UInt8.random(in: 0...255) }
+            try Data(random).write(to: URL(fileURLWithPath: workspace.path("random")))
+            let long = Array(String(repeating: "0123456789\n", count: 200_000).utf8)
+            try Data(long).write(to: URL(fileURLWithPath: workspace.path("long")))
+            _ = try workspace.write(
+                "g.yaml",
+                "operations: { a: { run: cat random }, b: { run: cat long, dependencies: [a] } }"
+            )
+            let run = "\(try Program.executable("operon")) run -j1 g.yaml --show-output > shown"
+            let ended = try await workspace.start("/bin/sh", ["-c", run]).end()
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            let shown = try [UInt8](Data(contentsOf: URL(fileURLWithPath: workspace.path("shown"))))
+            // The first 128 KiB and the last 896 KiB.
+            #expect(shown == random + long.prefix(128 << 10) + long.suffix(896 << 10))
+            let told = "\(long.count - 1 << 20) bytes of the output of “b” are missing"
+            #expect(ended.errorLines.contains { $0.hasSuffix(told) }, "\(ended.errors)")
         }
     }
 

@@ -264,7 +264,7 @@ import Testing
         }
     }
 
-    @Test func `the summary says of a long log that nobody counted it, and cuts its lines`()
+    @Test func `the summary says how much of a long log it leaves out, and cuts its lines`()
         async throws
     {
         try await Workspace.run { workspace in
@@ -283,14 +283,21 @@ import Testing
             let lines = ended.errorLines
             let many = try #require(lines.firstIndex(of: "failed many: exit code 2"))
             let words = lines[many + 1].split(separator: " ")
-            #expect(words.prefix(3) == ["…", "at", "least"], "\(words)")
-            #expect(words.suffix(2) == ["lines", "before"], "\(words)")
-            let count = try #require(words.compactMap { Int($0) }.first)
+            try #require(words.count == 7, "\(words)")
+            let said = (words[0], words[2], words[3], words[5], words[6])
+            #expect(said == ("…", "bytes", "and", "lines", "before"), "\(words)")
+            let printed = (1...100_000).reduce(0) { $0 + String($1).utf8.count + 1 }
+            let bytes = try #require(Int(words[1]))
+            #expect(bytes == printed - 64 << 10)
+            // Of those bytes, the lines that are not shown.
+            let count = try #require(Int(words[4]))
             #expect((9_000...11_000).contains(count))
             let wide = try #require(lines.firstIndex(of: "failed wide: exit code 2"))
             #expect(lines[wide + 1].hasSuffix("x… (48000 more characters)"))
             let page = try workspace.read("report.html")
-            #expect(page.contains("… at least ") && page.contains("… (48000 more characters)"))
+            for note in ["… \(bytes) bytes and ", "… (48000 more characters)"] {
+                #expect(page.contains(note), "\(note)")
+            }
         }
     }
 

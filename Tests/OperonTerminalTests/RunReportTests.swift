@@ -324,7 +324,37 @@ import Testing
         #expect(lines[1] == "    … 10 lines before")
         #expect(lines[2] == "    line 11")
         #expect(lines[21] == "    line 30")
-        #expect(lines.contains("… and 3 more failed: --output json names all"))
+        let rest = [
+            "… and 3 more failed: --output json names all",
+            "… 18 more logs are not shown: --logs DIR keeps all logs of a run",
+        ]
+        #expect(lines.contains(rest))
+        let kept = report.summary(style: unicode, limits: .init(logs: "in logs"))
+        #expect(kept.contains("… 18 more logs are in logs"))
+    }
+
+    @Test(arguments: [
+        (0, 20, nil), (0, 21, "… 1 line before"), (1, 20, "… 1 byte before"),
+        (70_000, 25, "… 70000 bytes and 5 lines before"),
+    ])
+    func `of a log whose end is shown, the summary says how much came before`(
+        bytes: UInt64,
+        lines: Int,
+        note: String?
+    ) {
+        var failed = OperationReport(
+            name: "f",
+            outcome: .failed,
+            error: .timeout,
+            log: (1...lines).map { "line \($0)\n" }.joined()
+        )
+        failed.logBytesBefore = bytes
+        var report = Self.report
+        report.operations = OperationReports(count: 1) { [failed] _ in failed }
+
+        let shown = report.summary(style: unicode)
+
+        #expect(shown[1] == "    " + (note ?? "line 1"))
     }
 
     @Test func `skipped operations are grouped by what they are skipped for`() {

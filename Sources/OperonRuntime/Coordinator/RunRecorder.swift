@@ -32,8 +32,8 @@ package struct RunRecord: Sendable {
         package var isUpToDate = false
         /// The last bytes that its last attempt printed, if that attempt failed.
         package var logTail: [UInt8] = []
-        /// Whether that attempt printed more before.
-        package var isLogCut = false
+        /// How many bytes that attempt printed before them.
+        package var logBytesBefore: UInt64 = 0
 
         /// The attempt that counts: the last that ran. An attempt may resume after its worker
         /// reconnects; its replacement, which comes after it in the list, is then given back.
@@ -139,10 +139,11 @@ package struct RunRecord: Sendable {
     private mutating func keepLog(of result: AttemptResult, at index: Int) {
         logBytes -= operations[index].logTail.count
         operations[index].logTail = []
-        operations[index].isLogCut = false
+        operations[index].logBytesBefore = 0
         guard case .failed = result.end, logBytes < Self.logBytesInAllMax else { return }
         operations[index].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
-        operations[index].isLogCut = result.log.end > UInt64(operations[index].logTail.count)
+        operations[index].logBytesBefore =
+            result.log.end - UInt64(operations[index].logTail.count)
         logBytes += operations[index].logTail.count
     }
 

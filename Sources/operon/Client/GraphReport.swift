@@ -18,7 +18,7 @@ struct GraphReport: Sendable {
     /// The ends of what failed operations have printed. Only looked up.
     private var logs: [Int: String] = [:]
     /// Those that have more than `logs`.
-    private var cutLogs: Set<Int> = []
+    private var logBytesBefore: [Int: UInt64] = [:]
 
     /// The number of operations that are asked for at a time.
     private static let pageOperations = 4_096
@@ -76,6 +76,7 @@ struct GraphReport: Sendable {
         for index in failed.prefix(ReportPage.failuresMax) {
             let selector = OperationSelector(graph: String(graph.id), operation: "@\(index)")
             var text = ""
+            var (kept, end): (UInt64, UInt64) = (0, 0)
             for try await log in try await client.log(
                 of: .operation(selector),
                 LogQuery(
@@ -84,8 +85,10 @@ struct GraphReport: Sendable {
                 )
             ) {
                 text += log.text
-                if log.offset > 0 || log.missedBytes > 0 { cutLogs.insert(index) }
+                kept += UInt64(log.bytes.count)
+                end = max(end, log.offset.addingCapped(UInt64(log.bytes.count)))
             }
+            logBytesBefore[index] = end > kept ? end - kept : 0
             logs[index] = text
         }
     }
@@ -160,7 +163,7 @@ struct GraphReport: Sendable {
             attempts: attempts.map(attempt),
             log: logs[index] ?? ""
         )
-        report.isLogCut = cutLogs.contains(index)
+        report.logBytesBefore = logBytesBefore[index] ?? 0
         if report.end == nil, let finishedAt = view?.finishedAt {
             report.end = finishedAt.time - submittedAt
         }

@@ -97,7 +97,7 @@ struct ReportAssembly: Sendable {
         case .failed(let error):
             report.error = error
             report.log = String(decoding: operation.logTail, as: UTF8.self)
-            report.isLogCut = operation.isLogCut
+            report.logBytesBefore = operation.logBytesBefore
         case .cancelled(let reason): report.reason = reason
         case .skipped(let cause): report.cause = skipCause(cause)
         }

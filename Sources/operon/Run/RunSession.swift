@@ -522,8 +522,11 @@ struct RunSession {
         let report = assembly.report
         switch options.output {
         case .text:
-            let rows = FileOutput.standardError.size()?.rows
-            screen.print(report.summary(style: screen.style, limits: .init(rows: rows)))
+            let limits = RunReport.TextLimits(
+                rows: FileOutput.standardError.size()?.rows,
+                logs: placeOfLogs
+            )
+            screen.print(report.summary(style: screen.style, limits: limits))
         case .json: report.writeJSON { FileOutput.standardOutput.write($0) }
         case .quiet: break
         }
@@ -565,6 +568,13 @@ struct RunSession {
             await writeOutput(within: Self.outputPatience)
         }
         return code
+    }
+
+    /// Where the logs of all operations are, such as “in DIR”; `nil`: nowhere.
+    private var placeOfLogs: String? {
+        if let directory = options.logDirectory { return "in \(directory)" }
+        guard shownOutput != nil else { return nil }
+        return FileOutput.standardOutput.isTerminal ? "above" : "in the standard output"
     }
 
     /// Writes the timeline and the report, as far as that works.

@@ -181,9 +181,12 @@ private struct ShownOutputPrinter {
     private func whole(_ log: KeptLog, of operation: OperationID) -> Bool {
         guard log.end > 0 else { return true }
         guard isTerminal else {
-            var bytes = log.text
-            if bytes.last != UInt8(ascii: "\n") { bytes.append(UInt8(ascii: "\n")) }
-            output.write(bytes)
+            // A pipe gets the bytes as they were, and nothing else.
+            output.write(log.head + log.tail)
+            if log.missing > 0 {
+                let what = "\(log.missing) bytes of the output of “\(name(of: operation).name)”"
+                screen.say("\(what) are missing")
+            }
             return !output.isClosed
         }
         let count = attempts[operation]?.count ?? 1
