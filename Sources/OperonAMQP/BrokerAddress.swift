@@ -72,7 +72,7 @@ extension BrokerAddress {
     private static func invalid(_ why: String) -> PortError {
         PortError(
             .invalidAddress,
-            "the broker's address cannot be used: \(why); it should look like "
+            "The broker's address cannot be used: \(why). It should look like "
                 + "amqp://user:password@host:5672/vhost"
         )
     }

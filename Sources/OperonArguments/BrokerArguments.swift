@@ -48,7 +48,7 @@ package struct BrokerArguments: ParsableArguments {
         guard let url = try url(environment: environment) else {
             throw Failure(
                 ExitStatus.usage,
-                "give the URL of the broker: --broker, --broker-file or \(Self.variable)"
+                "Give the URL of the broker: --broker, --broker-file or \(Self.variable)."
             )
         }
         return url

@@ -12,15 +12,15 @@ extension SecretFile {
         do throws(Problem) {
             bytes = try read(path)
         } catch {
-            throw Failure(ExitStatus.usage, error.text(what, in: path))
+            throw Failure(ExitStatus.usage, error.sentence(what, in: path))
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(ExitStatus.usage, "\(path) cannot be read: it is not UTF-8 text")
+            throw Failure(ExitStatus.usage, "\(path) cannot be read: it is not UTF-8 text.")
         }
         let line = text.split(whereSeparator: \.isNewline).first ?? ""
         let secret = line.drop(while: \.isWhitespace)
         guard let last = secret.lastIndex(where: { !$0.isWhitespace }) else {
-            throw Failure(ExitStatus.usage, "\(path) has no \(what) in its first line")
+            throw Failure(ExitStatus.usage, "\(path) has no \(what) in its first line.")
         }
         return String(secret[...last])
     }

@@ -80,8 +80,8 @@ package struct CommandTemplate: Hashable, Sendable {
 
     private static func unsupported(_ text: String, _ what: String) -> MapError {
         MapError(
-            "the replacement string \(text) (\(what)) is not supported; “operon map --help” lists"
-                + " those that are"
+            "The replacement string \(text) (\(what)) is not supported; “operon map --help” lists"
+                + " those that are."
         )
     }
 
@@ -96,9 +96,9 @@ package struct CommandTemplate: Hashable, Sendable {
         if digits.isEmpty { return sign ? nil : .value(.all, change) }
         guard let number = Int(digits), (1...sourceCount).contains(number) else {
             throw MapError(
-                "the command has {\(inside)}, and there "
+                "The command has {\(inside)}, and there "
                     + (sourceCount == 1 ? "is 1 source" : "are \(sourceCount) sources")
-                    + " of values"
+                    + " of values."
             )
         }
         return .value(sign ? .fromEnd(number) : .one(number - 1), change)

@@ -58,7 +58,7 @@ package struct MapValues: Sendable {
         if sources.isEmpty { sources = [(.standardInput, false)] }
         if sources.count(where: { if case .standardInput = $0.source { true } else { false } }) > 1
         {
-            throw MapError("standard input is named as a source of values twice")
+            throw MapError("Standard input is named as a source of values twice.")
         }
         var groups: [[[String]]] = []
         for (source, isLinked) in sources {
@@ -105,8 +105,8 @@ package struct MapValues: Sendable {
 
     private static func tooMany(_ count: String, _ limits: Limits) -> MapError {
         MapError(
-            "too many operations: \(count), and a graph has at most \(limits.operationsPerGraph)"
-                + " (\(LimitName.operationsPerGraph.rawValue)); split the values"
+            "Too many operations: \(count), and a graph has at most \(limits.operationsPerGraph)"
+                + " (\(LimitName.operationsPerGraph.rawValue)); split the values."
         )
     }
 
@@ -121,13 +121,13 @@ package struct MapValues: Sendable {
             if separator.isLinked, sources.isEmpty {
                 throw MapError(
                     "\(word) takes its values together with those of the source before it, and"
-                        + " there is none"
+                        + " there is none."
                 )
             }
             let values = rest.prefix { Separator(rawValue: $0) == nil }
             rest = rest[values.endIndex...]
             if separator.isFiles {
-                guard !values.isEmpty else { throw MapError("\(word) needs the name of a file") }
+                guard !values.isEmpty else { throw MapError("\(word) needs the name of a file.") }
                 sources += values.map { (file($0), separator.isLinked) }
             } else {
                 sources.append((.values(Array(values)), separator.isLinked))
@@ -142,7 +142,7 @@ package struct MapValues: Sendable {
         if let part {
             throw MapError(
                 "\(part.quoted) is taken for a value, because only the first word is the command:"
-                    + " quote the whole command, or write ::: before the values"
+                    + " quote the whole command, or write ::: before the values."
             )
         }
         return Array(words)

@@ -33,13 +33,6 @@ extension HTTPServerError {
     /// A file that cannot be read, or whose secret other users can read. The message calls the
     /// secret `what`.
     init(_ problem: SecretFile.Problem, _ what: String, in path: String) {
-        let text = problem.text(what, in: path)
-        var message = text.prefix(1).uppercased() + text.dropFirst()
-        switch problem {
-        // The message ends with a command, which a full stop would spoil.
-        case .readableByOthers: break
-        case .notOwn, .tooLarge, .system, .unwritable: message += "."
-        }
-        self.init(.file, message)
+        self.init(.file, problem.sentence(what, in: path))
     }
 }

@@ -129,6 +129,15 @@ extension Refusal: CustomStringConvertible {
         }
     }
 
+    /// The description as a sentence that stands alone, and not behind a position in a file.
+    package var sentence: String {
+        switch self {
+        // They begin with the name of a field, or are sentences already.
+        case .invalid, .unreachable: description
+        default: description.prefix(1).uppercased() + description.dropFirst() + "."
+        }
+    }
+
     /// Shows only the two ends of a long cycle, which may have a million operations.
     private static func shortened(_ path: [String]) -> [String] {
         let shown = 12

@@ -455,12 +455,7 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
             case .unreachable: .unavailable
             case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
             }
-        var message = "\(refusal)"
-        if code == .conflict {
-            // This message stands alone, so make it a sentence; others follow a position in a file.
-            message = message.prefix(1).uppercased() + message.dropFirst() + "."
-        }
-        self.init(code, message, refusal: refusal)
+        self.init(code, refusal.sentence, refusal: refusal)
     }
 
     /// This program shut the client down, so asking again cannot help.

@@ -33,6 +33,15 @@ package enum SecretFile {
             case .unwritable(let why): "the \(what) in \(path) cannot be written: \(why)"
             }
         }
+
+        /// The same as a sentence that stands alone.
+        package func sentence(_ what: String, in path: String) -> String {
+            let text = text(what, in: path)
+            let sentence = text.prefix(1).uppercased() + text.dropFirst()
+            // A full stop would spoil the command at the end.
+            if case .readableByOthers = self { return sentence }
+            return sentence + "."
+        }
     }
 
     /// Longer files hold no single secret, be it a line or a key in PEM.

@@ -49,7 +49,7 @@ package struct TrustDirectory: Hashable, Sendable {
             try SecretFile.makeFolder(path)
             guard try SecretFile.create(keysFile, with: Array(keys.text.utf8)) else { return nil }
         } catch {
-            throw TrustError(Self.sentence(error.text("keys", in: keysFile)))
+            throw TrustError(error.sentence("keys", in: keysFile))
         }
         try writeJoinFile(of: keys)
         return keys
@@ -66,7 +66,7 @@ package struct TrustDirectory: Hashable, Sendable {
         do throws(SecretFile.Problem) {
             try SecretFile.replace(joinFile, with: Array((token.text + "\n").utf8))
         } catch {
-            throw TrustError(Self.sentence(error.text("join token", in: joinFile)))
+            throw TrustError(error.sentence("join token", in: joinFile))
         }
     }
 
@@ -99,7 +99,7 @@ package struct TrustDirectory: Hashable, Sendable {
         do throws(SecretFile.Problem) {
             try SecretFile.replace(keysFile, with: Array(next.text.utf8))
         } catch {
-            throw TrustError(Self.sentence(error.text("keys", in: keysFile)))
+            throw TrustError(error.sentence("keys", in: keysFile))
         }
         try writeJoinFile(of: next)
         return next
@@ -146,7 +146,7 @@ package struct TrustDirectory: Hashable, Sendable {
         do throws(SecretFile.Problem) {
             try SecretFile.replace(revokedFile, with: Array((lines + "\n").utf8))
         } catch {
-            throw TrustError(Self.sentence(error.text("list", in: revokedFile)))
+            throw TrustError(error.sentence("list", in: revokedFile))
         }
         return true
     }
@@ -193,15 +193,11 @@ package struct TrustDirectory: Hashable, Sendable {
         do throws(SecretFile.Problem) {
             bytes = try SecretFile.read(path, bytesMax: fileBytesMax)
         } catch {
-            throw TrustError(sentence(error.text(what, in: path)))
+            throw TrustError(error.sentence(what, in: path))
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw TrustError("\(path) is not UTF-8 text.")
         }
         return text
-    }
-
-    static func sentence(_ clause: String) -> String {
-        clause.prefix(1).uppercased() + clause.dropFirst() + "."
     }
 }

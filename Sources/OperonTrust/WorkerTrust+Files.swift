@@ -19,7 +19,7 @@ extension JoinToken {
         do throws(SecretFile.Problem) {
             bytes = try SecretFile.read(file, bytesMax: JoinToken.textBytesMax)
         } catch {
-            throw TrustError(TrustDirectory.sentence(error.text("join token", in: file)))
+            throw TrustError(error.sentence("join token", in: file))
         }
         let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
         do throws(TrustError) {
@@ -99,7 +99,7 @@ package struct WorkerTrustStore: Sendable {
         do throws(SecretFile.Problem) {
             bytes = try SecretFile.read(path, bytesMax: Self.fileBytesMax)
         } catch {
-            throw TrustError(TrustDirectory.sentence(error.text("worker's key", in: path)))
+            throw TrustError(error.sentence("worker's key", in: path))
         }
         var fields: [Substring: Substring] = [:]
         let text = String(decoding: bytes, as: UTF8.self)
@@ -136,7 +136,7 @@ package struct WorkerTrustStore: Sendable {
         do throws(SecretFile.Problem) {
             try SecretFile.replace(path, with: Array((lines.joined(separator: "\n") + "\n").utf8))
         } catch {
-            throw TrustError(TrustDirectory.sentence(error.text("worker's key", in: path)))
+            throw TrustError(error.sentence("worker's key", in: path))
         }
     }
 }

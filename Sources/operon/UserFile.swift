@@ -57,10 +57,10 @@ final class UserFile: Sendable {
             guard descriptor >= 0 else { throw .last }
             bytes = try UserFile(owning: descriptor).readAll(bytesMax: bytesMax)
         } catch {
-            throw Failure(ExitStatus.usage, "standard input cannot be read: \(error)")
+            throw Failure(ExitStatus.usage, "Standard input cannot be read: \(error).")
         }
         guard let bytes else {
-            throw Failure(ExitStatus.usage, "standard input has more than \(bytesMax) bytes")
+            throw Failure(ExitStatus.usage, "Standard input has more than \(bytesMax) bytes.")
         }
         return bytes
     }

@@ -106,7 +106,7 @@ import Testing
         (["run", "graph.yaml", "--connect-timeout", "0"], "--connect-timeout"),
         (["run", "graph.yaml", "--connect-timeout", "86401"], "--connect-timeout"),
         (["validate", "key.yaml"], "key.yaml:1:26: unknown key “rum”; did you mean “run”?"),
-        (["run", "graph.yaml", "--logs", "graph.yaml"], "cannot create the directory for logs"),
+        (["run", "graph.yaml", "--logs", "graph.yaml"], "logs, graph.yaml, cannot be created"),
         (["completion", "tcsh"], "tcsh"),
         (["up", "--drain-timeout", "1e30"], "from 0 to 604800 seconds"),
         (["up", "--drain-timeout", "inf"], "from 0 to 604800 seconds"),
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "give the URL of the broker"), (["--broker", "http://h"], "http"),
+        ([], "Give the URL of the broker"), (["--broker", "http://h"], "http"),
         (["--broker", "amqp://h", "--slots", "0"], "--slots must be from 1 to 4096"),
         (["--broker", "amqp://h", "--slots", "4097"], "--slots must be from 1 to 4096"),
         (["--broker", "amqp://h", "--name", ""], "--name must have 1 to 256 bytes"),

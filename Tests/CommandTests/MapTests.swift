@@ -167,7 +167,7 @@ import Testing
                 ended.errors
                     == (text.hasSuffix("\n")
                         ? "notes:1: this is no line of a joblog; to begin anew, remove the file\n"
-                        : "notes is no joblog; to begin one, remove the file\n")
+                        : "notes is no joblog; to begin one, remove the file.\n")
             )
             #expect(try workspace.read("notes") == text)
         }

@@ -100,7 +100,7 @@ import Testing
             let path = try await makeStore(workspace)
             let text = try workspace.write("text", "no store")
             let calls: [([String], Int32, String)] = [
-                (["check", workspace.path("none")], 6, "there is no store at"),
+                (["check", workspace.path("none")], 6, "There is no store at"),
                 (["check", text], 1, "is not a sound store of operon"),
                 (["backup", path, text], 1, "exists already"),
                 (["prune", path], 2, "--keep 30d"),

@@ -214,7 +214,7 @@ import Testing
             let ended = try await workspace.start("operon-worker", ["--broker-file", "url"]).end()
 
             #expect(ended.end == .exit(2))
-            #expect(ended.errors.contains("other users can read the URL in url (mode 644)"))
+            #expect(ended.errors.contains("Other users can read the URL in url (mode 644)"))
             #expect(!ended.errors.contains("s3cret"))
         }
     }
@@ -269,7 +269,7 @@ import Testing
         (["--broker", "amqp://a/", "--broker-file", "url"], "cannot be combined"),
         (["--broker-file", "gone"], "gone cannot be read"),
         (["--broker-file", "empty"], "empty has no URL in its first line"),
-        ([], "give the URL of the broker: --broker, --broker-file or OPERON_BROKER"),
+        ([], "Give the URL of the broker: --broker, --broker-file or OPERON_BROKER."),
     ])
     func `a worker that is not told its broker says what is missing`(
         arguments: [String],

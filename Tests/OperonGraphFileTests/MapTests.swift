@@ -59,24 +59,24 @@ import Testing
             return []
         }
         #expect(
-            many == "too many operations: 2000000, and a graph has at most 1048576"
-                + " (operationsPerGraph); split the values"
+            many == "Too many operations: 2000000, and a graph has at most 1048576"
+                + " (operationsPerGraph); split the values."
         )
         let endless = message {
             let words = ["f"] + Array(repeating: [":::"] + thousand, count: 7).flatMap { $0 }
             _ = try MapValues(words: words, files: [], isNull: false)
             return []
         }
-        #expect(endless.hasPrefix("too many operations: more than can be counted"))
+        #expect(endless.hasPrefix("Too many operations: more than can be counted"))
     }
 
     @Test(arguments: [
-        ("{%}", "the replacement string {%} (the number of the slot) is not supported"),
-        ("{= $_++ =}", "the replacement string {= … =} (Perl) is not supported"),
-        ("{2}", "the command has {2}, and there is 1 source of values"),
-        ("{0}", "the command has {0}, and there is 1 source of values"),
-        ("{-2/}", "the command has {-2/}, and there is 1 source of values"),
-        ("{99999999999999999999}", "the command has {99999999999999999999}, and there is 1"),
+        ("{%}", "The replacement string {%} (the number of the slot) is not supported"),
+        ("{= $_++ =}", "The replacement string {= … =} (Perl) is not supported"),
+        ("{2}", "The command has {2}, and there is 1 source of values."),
+        ("{0}", "The command has {0}, and there is 1 source of values."),
+        ("{-2/}", "The command has {-2/}, and there is 1 source of values."),
+        ("{99999999999999999999}", "The command has {99999999999999999999}, and there is 1"),
     ])
     func `a replacement string without a meaning is refused`(text: String, says: String) {
         #expect(message { try commands("echo \(text)", ":::", "a") }.hasPrefix(says))
@@ -94,7 +94,7 @@ import Testing
             #expect(
                 told
                     == "“\(word)” is taken for a value, because only the first word is the command:"
-                    + " quote the whole command, or write ::: before the values"
+                    + " quote the whole command, or write ::: before the values."
             )
         }
     }
@@ -134,12 +134,12 @@ import Testing
         #expect(
             message { try commands("f", ":::+", "a") }
                 == ":::+ takes its values together with those"
-                + " of the source before it, and there is none"
+                + " of the source before it, and there is none."
         )
-        #expect(message { try commands("f", "::::") } == ":::: needs the name of a file")
+        #expect(message { try commands("f", "::::") } == ":::: needs the name of a file.")
         #expect(
             message { try commands("f", "::::", "-", "-") }
-                == "standard input is named as a source of values twice"
+                == "Standard input is named as a source of values twice."
         )
     }
 }

@@ -94,12 +94,12 @@ struct TopSession {
 
     func run() async throws {
         guard style.overprints else {
-            throw Failure(ExitStatus.usage, "operon top needs a terminal that can be overprinted")
+            throw Failure(ExitStatus.usage, "operon top needs a terminal that can be overprinted.")
         }
         // Whoever is not there is told of before the screen is taken.
         _ = try await session.client.status()
         guard let input = TerminalInput() else {
-            throw Failure(ExitStatus.usage, "operon top needs a terminal as its standard input")
+            throw Failure(ExitStatus.usage, "operon top needs a terminal as its standard input.")
         }
         session.news.hold()
         // The alternate screen, without a cursor.

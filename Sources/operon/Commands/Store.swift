@@ -42,7 +42,7 @@ struct Store: ParsableCommand {
             _ body: (SQLiteStore, StoredState) async throws -> Void
         ) async throws {
             guard FileManager.default.fileExists(atPath: path) else {
-                throw Failure(ExitStatus.noSuchObject, "there is no store at “\(path)”")
+                throw Failure(ExitStatus.noSuchObject, "There is no store at “\(path)”.")
             }
             var options = SQLiteStore.Options()
             options.isMaintenance = true
@@ -99,7 +99,7 @@ struct Store: ParsableCommand {
                     let list = problems.map { "\n  " + $0 }.joined()
                     throw Failure(
                         ExitStatus.failed,
-                        "the store “\(store.path)” is damaged; replace it by a backup:\(list)"
+                        "The store “\(store.path)” is damaged; replace it by a backup:\(list)"
                     )
                 }
                 let kept = state.graphs.count { !$0.isTombstone }

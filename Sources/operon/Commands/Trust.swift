@@ -73,14 +73,14 @@ struct Trust: ParsableCommand {
             let environment = Environment.current
             if let path = named {
                 guard path != TrustChoice.none, !path.isEmpty, !JoinToken.isToken(path) else {
-                    throw Failure(ExitStatus.usage, "name the directory of the keys with --trust")
+                    throw Failure(ExitStatus.usage, "Name the directory of the keys with --trust.")
                 }
                 return TrustDirectory(path: path)
             }
             guard let directory = TrustDirectory.standard(environment) else {
                 throw Failure(
                     ExitStatus.usage,
-                    "there is no home directory: name the directory of the keys with --trust"
+                    "There is no home directory: name the directory of the keys with --trust."
                 )
             }
             return directory
@@ -125,8 +125,8 @@ struct Trust: ParsableCommand {
             else {
                 throw Failure(
                     ExitStatus.usage,
-                    "there are keys in \(directory.path) already: “operon trust rotate” replaces "
-                        + "them"
+                    "There are keys in \(directory.path) already: “operon trust rotate” replaces "
+                        + "them."
                 )
             }
             try place.show(
@@ -246,9 +246,9 @@ struct Trust: ParsableCommand {
             do throws(SecretFile.Problem) {
                 isNew = try SecretFile.create(file, with: Array((token.text + "\n").utf8))
             } catch {
-                throw Failure(ExitStatus.usage, error.text("token", in: file))
+                throw Failure(ExitStatus.usage, error.sentence("token", in: file))
             }
-            guard isNew else { throw Failure(ExitStatus.usage, "there is a file \(file) already") }
+            guard isNew else { throw Failure(ExitStatus.usage, "There is a file \(file) already.") }
         }
 
         private static func names(_ list: String?) -> [String] {

@@ -228,13 +228,13 @@ struct CoordinatorArguments: ParsableArguments {
         } else {
             throw Failure(
                 ExitStatus.usage,
-                "no place for the store: set XDG_STATE_HOME or HOME, or give --store PATH"
+                "There is no place for the store: set XDG_STATE_HOME or HOME, or give --store PATH."
             )
         }
         do {
             try UserFile.makeDirectories(directory, mode: 0o700)
         } catch {
-            throw Failure(ExitStatus.usage, "cannot create \(directory): \(error)")
+            throw Failure(ExitStatus.usage, "The folder \(directory) cannot be created: \(error).")
         }
         return directory + "/operon.db"
     }

@@ -127,7 +127,7 @@ struct JobLog: Sendable {
             throw Failure(MapExit.other, "\(path): \(error)")
         }
         guard let bytes = read else {
-            throw Failure(MapExit.other, "\(path) has more than \(bytesMax) bytes")
+            throw Failure(MapExit.other, "\(path) has more than \(bytesMax) bytes.")
         }
         var done = Done()
         var rest = bytes[...]
@@ -155,7 +155,7 @@ struct JobLog: Sendable {
         }
         // A header that was being written when its run was killed.
         guard number > 0 || header.utf8.starts(with: rest) else {
-            throw Failure(MapExit.other, "\(path) is no joblog; to begin one, remove the file")
+            throw Failure(MapExit.other, "\(path) is no joblog; to begin one, remove the file.")
         }
         done.byteCount = bytes.count - rest.count
         return done

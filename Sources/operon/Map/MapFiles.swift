@@ -15,7 +15,7 @@ struct MapFiles: Sendable {
         } catch {
             throw Failure(
                 MapExit.other,
-                "no directory for the output of operations can be made in \(parent): \(error)"
+                "No directory for the output of operations can be made in \(parent): \(error)."
             )
         }
     }

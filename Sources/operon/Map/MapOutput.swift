@@ -66,7 +66,7 @@ final class MapOutput: RunListener {
             stores = try SerialThread(name: "operon-store")
             shows = try SerialThread(name: "operon-show")
         } catch {
-            throw Failure(MapExit.other, "output cannot be written: \(error)")
+            throw Failure(MapExit.other, "Output cannot be written: \(error).")
         }
         self.log = log
         writer = Mutex(

@@ -55,19 +55,19 @@ final class LogWriter: Sendable {
         } catch {
             throw Failure(
                 ExitStatus.usage,
-                "cannot create the directory for logs, \(directory): \(error)"
+                "The directory for logs, \(directory), cannot be created: \(error)."
             )
         }
         let folder: LogFolder
         do {
             folder = try LogFolder(path: directory)
         } catch {
-            throw Failure(ExitStatus.usage, "the directory for logs cannot be used: \(error)")
+            throw Failure(ExitStatus.usage, "The directory for logs cannot be used: \(error).")
         }
         do throws(SystemError) {
             thread = try SerialThread(name: "operon-logs")
         } catch {
-            throw Failure(ExitStatus.failed, "logs cannot be written: \(error)")
+            throw Failure(ExitStatus.failed, "Logs cannot be written: \(error).")
         }
         files = Mutex(LogFiles(folder, path: directory, graph: graph, say: say))
         state = Mutex(State())

@@ -65,7 +65,7 @@ final class ShownOutput: Sendable {
         do throws(SystemError) {
             thread = try SerialThread(name: "operon-output")
         } catch {
-            throw Failure(ExitStatus.failed, "the output cannot be shown: \(error)")
+            throw Failure(ExitStatus.failed, "The output cannot be shown: \(error).")
         }
         printer = Mutex(ShownOutputPrinter(mode, graph, screen))
     }
