@@ -387,4 +387,60 @@ import Testing
             #expect(FileManager.default.fileExists(atPath: workspace.path("deployed")))
         }
     }
+
+    @Test func `Ctrl-C at a question is confirmed at once, whatever still runs`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  approve: { external: true }
+                  long: { run: 'trap "" TERM; until [ -e go ]; do sleep 0.02; done' }
+                """
+            )
+            let run = try workspace.start(
+                "operon",
+                ["run", "-j1", file],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await run.says("[y/n/c] ")
+            run.signal(SIGINT)
+            try await run.says("Cancelling. Running operations were asked to stop")
+            _ = try workspace.write("go", "")
+            #expect(try await run.end().end == .exit(130))
+        }
+    }
+
+    @Test func `a question whose time is over is taken back, and its answer is not the next one's`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  first: { external: true, timeout: 500ms }
+                  second: { external: true, dependencies: { first: failed } }
+                """
+            )
+            let run = try workspace.start(
+                "operon",
+                ["run", file],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await run.says("“first” waits for you.")
+            try await run.says("[y/n/c] ")
+            // Half an answer, too late.
+            try run.type("y")
+            try await run.says("“second” waits for you.")
+            try await run.says("[y/n/c] ", times: 2)
+            try run.type("n\n")
+            let ended = try await run.end()
+            #expect(ended.end == .exit(1))
+            let screen = TerminalScreen(columns: 80, ended.output)
+            #expect(screen.lines.contains { $0.hasPrefix("failed second: refused") })
+        }
+    }
 }

@@ -124,21 +124,43 @@ package enum OwnProcess {
     /// starts are not affected.
     package static func surviveBrokenPipes() { _ = signal(SIGPIPE, SIG_IGN) }
 
-    /// The next line of standard input, without its end; `nil`: there is none. Only one caller at a
-    /// time. It waits on a thread of its own, which is left behind when the task is cancelled.
-    package static func readInputLine() async -> String? {
-        let line = Mutex<String?>(nil)
+    /// A line that a thread waits for, or has read.
+    private final class InputLine: Sendable {
+        let text = Mutex<String?>(nil)
         let isRead = Latch()
+    }
+
+    private static let inputLine = Mutex<InputLine?>(nil)
+
+    /// The next line of standard input, without its end; `nil`: there is none, or the task was
+    /// cancelled. Only one caller at a time.
+    ///
+    /// A thread of its own waits for the line, even when nobody does any more; the next call gets
+    /// its line then. What was typed before that call is dropped: it was meant for somebody else.
+    package static func readInputLine() async -> String? {
+        let line: InputLine
         do throws(SystemError) {
-            try OwnThread.start("operon-input") {
-                line.withLock { $0 = readLine() }
-                isRead.open()
-            }
+            line = try nextInputLine()
         } catch {
             return nil
         }
-        await isRead.wait()
-        return isRead.isOpen ? line.withLock { $0 } : nil
+        await line.isRead.wait()
+        return line.isRead.isOpen ? line.text.withLock { $0 } : nil
+    }
+
+    private static func nextInputLine() throws(SystemError) -> InputLine {
+        if let line = inputLine.withLock({ $0 }), !line.isRead.isOpen {
+            tcflush(STDIN_FILENO, TCIFLUSH)
+            return line
+        }
+        let line = InputLine()
+        try OwnThread.start("operon-input") {
+            let text = readLine()
+            line.text.withLock { $0 = text }
+            line.isRead.open()
+        }
+        inputLine.withLock { $0 = line }
+        return line
     }
 
     /// Whether somebody can type what this process reads.

@@ -3,21 +3,38 @@ import OperonCore
 import OperonModel
 import OperonRuntime
 import OperonTerminal
+import Synchronization
 
 /// Asks the person at the terminal to complete the external operations of an `operon run`: nobody
 /// else can, because a run has no API.
-struct RunQuestions: Sendable {
+final class RunQuestions: Sendable {
     private let graph: GrowingGraph
     private let screen: RunScreen
     /// The external operations that were submitted.
     private let external: Set<UInt32>
     private let waiting: AsyncStream<Asked>
     private let continuation: AsyncStream<Asked>.Continuation
+    private let open = Mutex<Open?>(nil)
 
     private struct Asked: Sendable {
         let operation: OperationID
         /// `nil`: the one that waits.
         let attempt: AttemptID?
+    }
+
+    /// The question that somebody reads now.
+    private struct Open {
+        let operation: OperationID
+        /// Opened when no answer is needed any more.
+        let isOver: Latch
+    }
+
+    private enum Reply {
+        case answer(OperonModel.Completion)
+        /// Standard input has ended.
+        case none
+        /// The operation was cancelled, or its time is over.
+        case notNeeded
     }
 
     init(_ graph: GrowingGraph, _ screen: RunScreen) {
@@ -48,9 +65,15 @@ struct RunQuestions: Sendable {
 
     /// Called on the coordinator's executor, so it returns at once.
     func note(_ notices: [Scheduler.Notice]) {
-        for case .started(let operation, let attempt, _) in notices
-        where isExternal(operation.index) {
-            continuation.yield(Asked(operation: operation, attempt: attempt))
+        for notice in notices {
+            switch notice {
+            case .started(let operation, let attempt, _) where isExternal(operation.index):
+                continuation.yield(Asked(operation: operation, attempt: attempt))
+            case .attemptEnded(let operation, _, _, _, _), .finished(let operation, _):
+                let isOver = open.withLock { $0?.operation == operation ? $0?.isOver : nil }
+                isOver?.open()
+            default: continue
+            }
         }
     }
 
@@ -73,16 +96,19 @@ struct RunQuestions: Sendable {
     func run(_ coordinator: CoordinatorService) async {
         for await asked in waiting {
             let operation = asked.operation
-            let isOpen = await coordinator.query { $0.state(of: operation) == .executing }
-            guard isOpen, !Task.isCancelled else { continue }
+            // Before the look at the operation, so that its end is not missed.
+            let isOver = Latch()
+            open.withLock { $0 = Open(operation: operation, isOver: isOver) }
+            let isWaiting = await coordinator.query { $0.state(of: operation) == .executing }
+            guard isWaiting, !Task.isCancelled else { continue }
             let description = graph.operation(operation.index)
-            await screen.pause()
-            screen.print(Question(description).lines(screen.style))
-            let answer = await Question.answer { screen.printPrompt($0) }
-            screen.resume(isAnswered: answer != nil)
+            let completion: OperonModel.Completion
+            switch await ask(description, until: isOver) {
+            case .answer(let answer): completion = answer
+            case .none: completion = .cancelled(reason: "there was no answer")
+            case .notNeeded: continue
+            }
             if Task.isCancelled { return }
-            // Standard input has ended: nobody will answer.
-            let completion = answer ?? .cancelled(reason: "there was no answer")
             do {
                 try await coordinator.command(
                     .completionRequested(operation, attempt: asked.attempt, completion)
@@ -91,6 +117,25 @@ struct RunQuestions: Sendable {
                 screen.say("“\(description.name)” was not completed: \(error)")
             }
         }
+    }
+
+    private func ask(_ operation: OperationDescription, until isOver: Latch) async -> Reply {
+        await screen.pause()
+        screen.print(Question(operation).lines(screen.style))
+        let reply = await withTaskGroup(of: Reply.self) { group in
+            group.addTask { [screen] in
+                await Question.answer { screen.printPrompt($0) }.map { .answer($0) } ?? .none
+            }
+            group.addTask {
+                await isOver.wait()
+                return .notNeeded
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? .none
+        }
+        let isAnswered = if case .answer = reply { true } else { false }
+        screen.resume(isAnswered: isAnswered)
+        return reply
     }
 }
 
