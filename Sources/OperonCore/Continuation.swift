@@ -135,10 +135,17 @@ package struct Continuation: Hashable, Sendable {
     }
 
     /// What a run of a graph does that goes on with the same file.
-    package init(resuming graph: GraphID, of description: GraphDescription, _ scheduler: Scheduler)
-    {
+    ///
+    /// - Parameter operations: The first operations of the graph, as they were submitted.
+    package init(
+        resuming graph: GraphID,
+        _ operations: [OperationDescription],
+        _ scheduler: Scheduler
+    ) {
         let runs = scheduler.resumed(in: graph)
-        decisions = description.operations.indices.map { index in
+        decisions = operations.enumerated().map { index, operation in
+            // It stays even if the last run ended before it had come to it.
+            if let original = Self.original(of: operation) { return .stays(original) }
             let id = OperationID(graph: graph, index: UInt32(index))
             return runs.contains(id) ? .runs(.ended(scheduler.outcomeKind(of: id))) : .stays(id)
         }

@@ -1,190 +1,142 @@
 import Foundation
 import Glibc
+import Logging
 import OperonCore
 import OperonFaultKit
+import OperonModel
+import OperonRuntime
+import OperonSQLite
 import Testing
 
-/// Random graphs, random edits, and kill -9 at any moment: what an operation has at the end is what
-/// a run of the last file alone would have given, and what succeeded and stayed did not run again.
+/// Random graphs, random edits, and kill -9 at any moment: the plan names what must run and nothing
+/// else, just that runs, and what an operation has at the end is what a run of the last file alone
+/// would have given.
 @Suite struct EditPropertyTests {
-    /// The value of an operation names its version and the values of all its dependencies, so it
-    /// shows of which versions they were.
-    private struct Model {
-        struct Operation {
-            let name: String
-            var version = 1
-            var dependencies: [String]
-            var fails = false
-            /// Not empty: it is repeated for these elements, which are found while the graph runs.
-            var elements: [Int] = []
-            /// Whether they fail is not in the file: mended, they are the same as before.
-            var failing: Set<Int> = []
+    private struct Killed {
+        let workspace: Workspace
+        let seed: UInt64
+        var history = EditHistory(isStoredRun: true)
+        var round = 0
 
-            /// The names of what leaves a value.
-            var names: [String] {
-                elements.isEmpty ? [name] : elements.map { "\(name)[\($0)]" }
-            }
-        }
-
-        var operations: [Operation]
-        private var nextNumber: Int
-
-        init(_ count: Int, _ generator: inout SeededGenerator) {
-            operations = []
-            nextNumber = 0
-            for _ in 0..<count { add(&generator) }
-        }
-
-        private mutating func add(_ generator: inout SeededGenerator) {
-            let names = operations.map(\.name)
-                .filter { _ in Int.random(in: 0..<3, using: &generator) == 0 }
-            var operation = Operation(name: "o\(nextNumber)", dependencies: names)
-            if Int.random(in: 0..<3, using: &generator) == 0 {
-                operation.elements = Array(1...Int.random(in: 1...4, using: &generator))
-                // It could take the outputs of other elements only one by one.
-                let repeated = operations.filter { !$0.elements.isEmpty }.map(\.name)
-                operation.dependencies.removeAll(where: repeated.contains)
-                operation.failing = Set(
-                    operation.elements.filter { _ in
-                        Int.random(in: 0..<3, using: &generator) == 0
-                    }
-                )
-            } else {
-                operation.fails = Int.random(in: 0..<6, using: &generator) == 0
-            }
-            operations.append(operation)
-            nextNumber += 1
-        }
-
-        /// Nothing comes back as it was before: whatever runs twice without a kill is a mistake.
-        mutating func edit(_ generator: inout SeededGenerator) {
-            for index in operations.indices {
-                switch Int.random(in: 0..<5, using: &generator) {
-                case 0: operations[index].version += 1
-                case 1 where !operations[index].elements.isEmpty:
-                    let element = operations[index].elements.randomElement(using: &generator) ?? 1
-                    operations[index].failing.formSymmetricDifference([element])
-                case 1:
-                    operations[index].fails.toggle()
-                    operations[index].version += 1
-                case 2 where !operations[index].dependencies.isEmpty:
-                    operations[index].dependencies.removeFirst()
-                default: continue
-                }
-            }
-            if Bool.random(using: &generator), operations.count > 2 {
-                let place = Int.random(in: 0..<operations.count, using: &generator)
-                let gone = operations.remove(at: place).name
-                for index in operations.indices {
-                    operations[index].dependencies.removeAll { $0 == gone }
-                }
-            }
-            if Bool.random(using: &generator) { add(&generator) }
-        }
-
-        mutating func mend() {
-            for index in operations.indices {
-                operations[index].failing = []
-                guard operations[index].fails else { continue }
-                operations[index].fails = false
-                operations[index].version += 1
-            }
-        }
-
-        /// A value is the version, and the inputs as the file of `OPERON_INPUTS` has them, without
-        /// its quotes and braces.
-        var values: [String: String] {
-            var values: [String: String] = [:]
-            var names: [String: [String]] = [:]
-            for operation in operations {
-                let inputs = operation.dependencies.flatMap { names[$0] ?? [] }.sorted()
-                    .map { "\($0):\(values[$0] ?? "")" }.joined(separator: ",")
-                names[operation.name] = operation.names
-                for name in operation.names { values[name] = "\(operation.version)(\(inputs))" }
-            }
-            return values
-        }
-
-        var file: String {
-            let repeated = Set(operations.filter { !$0.elements.isEmpty }.map(\.name))
-            let lines = operations.map { operation in
-                let isRepeated = repeated.contains(operation.name)
-                let name = operation.name + (isRepeated ? "[$item]" : "")
-                let end =
-                    isRepeated
-                    ? "test ! -e fail.\(name)" : operation.fails ? "exit 1" : "true"
-                let line = """
-                    value="\(operation.version)($(cat $OPERON_INPUTS | tr -d "{}\\""))"; \
-                    \(end) || exit 1; printf "\\"%s\\"" "$value" > $OPERON_OUTPUT; \
-                    echo "$value" > "out.\(name)"; echo "\(name) $value" >> ran
-                    """
-                let names = operation.dependencies
-                    .map { repeated.contains($0) ? "\"\($0)[*]\"" : $0 }.joined(separator: ", ")
-                guard isRepeated else {
-                    return "  \(name): { run: '\(line)', dependencies: [\(names)] }"
-                }
-                let list = "\(operation.name).list"
-                return """
-                      \(list): { run: 'echo "\(operation.elements)" > $OPERON_OUTPUT' }
-                      \(operation.name):
-                        run: '\(line)'
-                        forEach: { output: \(list) }
-                        dependencies: [\(names)]
-                    """
-            }
-            return "name: g\noperations:\n" + lines.joined(separator: "\n") + "\n"
+        func context(_ model: EditModel) -> String {
+            "round \(round) of seed \(seed), with \(model.file)"
         }
     }
 
-    @Test(arguments: 0..<10 as Range<UInt64>)
-    func `whatever is edited and killed, the end is that of the last file`(
+    @Test(arguments: 0..<16 as Range<UInt64>)
+    func `whatever is edited and killed, what must run runs, and nothing else`(
         seed: UInt64
     ) async throws {
         try await Workspace.run { workspace in
             var generator = SeededGenerator(seed: seed)
-            var model = Model(Int.random(in: 3...7, using: &generator), &generator)
-            var kills = 0
-            for round in 0..<4 {
-                if round > 0 { model.edit(&generator) }
-                let run = try start(model, workspace)
-                let more = Int.random(in: 0...4, using: &generator)
-                let before = workspace.lines(of: "ran").count
-                while !run.hasEnded, workspace.lines(of: "ran").count < before + more {
-                    // Its process tells nobody that it has written the line.
-                    try await Task.sleep(for: .milliseconds(5))
+            var model = EditModel(Int.random(in: 3...7, using: &generator), &generator)
+            var test = Killed(workspace: workspace, seed: seed)
+            for round in 0..<6 {
+                test.round = round
+                // Now and then, the same file goes on.
+                if round > 0, Int.random(in: 0..<4, using: &generator) > 0 {
+                    model.edit(&generator)
                 }
-                if !run.hasEnded {
-                    run.signal(SIGKILL)
-                    kills += 1
-                }
-                _ = try await run.end()
-                try await workspace.waitUntilNoProcess(named: "sh")
+                let lines = Int.random(in: 0...10, using: &generator)
+                try await Self.go(on: model, &test, killAfter: lines)
             }
             model.mend()
-            let last = try await start(model, workspace).end()
-            #expect(last.end == .exit(0), "\(last.errors)")
+            test.round += 1
+            try await Self.go(on: model, &test)
             for (name, value) in model.values {
                 let found = try workspace.read("out.\(name)")
-                #expect(found == value + "\n", "\(name) of \(seed) in \(model.file)")
+                #expect(found == value + "\n", "\(name) of \(test.context(model))")
             }
-            let ran = workspace.lines(of: "ran")
-            // A kill may come after an operation has ended and before the store knows it.
-            #expect(ran.count - Set(ran).count <= kills, "\(ran)")
+            // All of it has succeeded, so nothing is left to run.
+            test.round += 1
+            let began = workspace.lines(of: "began")
+            try await Self.go(on: model, &test)
+            #expect(workspace.lines(of: "began") == began, "\(test.context(model))")
         }
     }
 
-    private func start(_ model: Model, _ workspace: Workspace) throws -> Program {
-        let file = try workspace.write("g.yaml", model.file)
-        for operation in model.operations {
-            for (element, name) in zip(operation.elements, operation.names) {
-                if operation.failing.contains(element) {
-                    _ = try workspace.write("fail.\(name)", "")
-                } else {
-                    unlink(workspace.path("fail.\(name)"))
-                }
-            }
-        }
+    /// Continues with this file, and compares the plan and what runs with what the history says.
+    private static func go(
+        on model: EditModel,
+        _ test: inout Killed,
+        killAfter lines: Int? = nil
+    ) async throws {
+        let (workspace, context) = (test.workspace, test.context(model))
+        let file = try model.write(to: workspace)
         let arguments = ["run", "--local", "-j1", file, "--store", "r.db", "--resume"]
-        return try workspace.start("operon", arguments)
+        let plan = test.history.plan(for: model)
+        let printed = try await workspace.operon(arguments + ["--dry-run", "--output", "json"])
+        try PrintedPlan(printed).expect(plan, context)
+
+        let before = (began: workspace.lines(of: "began"), ran: workspace.lines(of: "ran"))
+        let run = try workspace.start("operon", arguments)
+        if let lines {
+            while !run.hasEnded, workspace.lines(of: "began").count < before.began.count + lines {
+                // Its process tells nobody that it has written the line.
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            run.signal(SIGKILL)
+        }
+        let ended = try await run.end()
+        try await workspace.waitUntilNoProcess(named: "sh")
+        test.history.facts = try await facts(in: workspace.path("r.db"))
+        #expect(test.history.facts.count <= test.history.graphCount + 1, "\(context)")
+        if test.history.facts.count > test.history.graphCount {
+            #expect(plan.isNewGraph, "\(context)")
+            test.history.begin(plan, model)
+        }
+
+        let end = test.history.end(of: plan, model)
+        let began = Array(workspace.lines(of: "began").dropFirst(before.began.count))
+        let outcomes = test.history.facts.last ?? [:]
+        if ended.end == .signal(SIGKILL) {
+            #expect(Set(began).count == began.count, "\(began) of \(context)")
+            #expect(Set(began).isSubset(of: end.begun), "\(began) of \(context)")
+            // On one slot, the next one begins when the store knows of the end of the last one.
+            let ran = workspace.lines(of: "ran").dropFirst(before.ran.count)
+            for name in ran where name != began.last {
+                #expect(outcomes[name] == .succeeded, "\(name) of \(context)")
+            }
+        } else {
+            let isSuccess = end.outcomes.values.allSatisfy { $0 == .succeeded }
+            #expect(ended.end == .exit(isSuccess ? 0 : 1), "\(ended.errors) of \(context)")
+            #expect(began.sorted() == end.begun.sorted(), "\(context)")
+            end.expect(outcomes, context)
+        }
+    }
+
+    /// What a store says of the operations of each graph.
+    private static func facts(in path: String) async throws -> [EditHistory.Outcomes] {
+        struct Found: Error {
+            let facts: [EditHistory.Outcomes]
+        }
+        // A run that was killed at once has made none, and to open it would.
+        guard FileManager.default.fileExists(atPath: path) else { return [] }
+        let store = SQLiteStore(path: path)
+        let logger = Logger(label: "edit") { _ in SwiftLogNoOpLogHandler() }
+        do {
+            // It is opened as by a run, which then goes no further.
+            _ = try await CoordinatorHost.open(store, leadership: store, .init(), logger: logger) {
+                scheduler,
+                restored in
+                var facts: [EditHistory.Outcomes] = []
+                while let operations = restored?.operations(
+                    of: GraphID(rawValue: UInt32(facts.count)),
+                    from: 0
+                ), !operations.isEmpty {
+                    let graph = GraphID(rawValue: UInt32(facts.count))
+                    var outcomes: EditHistory.Outcomes = [:]
+                    for (index, operation) in operations.enumerated() {
+                        let id = OperationID(graph: graph, index: UInt32(index))
+                        outcomes[operation.name] = .some(scheduler.outcomeKind(of: id))
+                    }
+                    facts.append(outcomes)
+                }
+                throw Found(facts: facts)
+            }
+        } catch let found as Found {
+            return found.facts
+        }
+        return []
     }
 }

@@ -406,7 +406,10 @@ extension CoordinatorService.Restored {
         let graphs = catalog.keptGraphs.reversed()
         guard !graphs.isEmpty else { return nil }
         let (id, isThere) = try runGraph(graph, failFast: failFast, again: again, scheduler)
-        if isThere { return Continuation(resuming: id, of: graph, scheduler) }
+        if isThere {
+            let own = operations(of: id, from: 0).prefix(graph.operations.count)
+            return Continuation(resuming: id, Array(own), scheduler)
+        }
         // Looking names up makes tables.
         var catalog = catalog
         return catalog.continuation(of: Array(graphs), in: graph, again: again, scheduler)
@@ -426,8 +429,8 @@ extension CoordinatorService.Restored {
                 .view(of: graph)
         }
         var whole = graph
-        whole.operations += operations(of: id, from: graph.operations.count)
-        return Continuation(resuming: id, of: whole, scheduler).view(of: whole)
+        whole.operations = operations(of: id, from: 0)
+        return Continuation(resuming: id, whole.operations, scheduler).view(of: whole)
     }
 }
 

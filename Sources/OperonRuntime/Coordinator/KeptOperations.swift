@@ -216,13 +216,20 @@ extension KeptOperations {
             }
             assembly.append(policy: policy, byteCount: bytes)
             for dependency in outline.dependencies {
+                let number = stored.number(of: dependency.name, in: outline)
+                    .flatMap { $0 < count ? $0 : nil }
                 if let other = dependency.resolvedID {
-                    assembly.depend(on: other, dependency.condition)
                     if outline.mayWantInputs { takes(nil) }
+                    // An operation of its own of that name stands for the other one, whose output
+                    // counts. It is waited for, as when the graph was submitted.
+                    if let number {
+                        _ = assembly.depend(on: number, dependency.condition)
+                    } else {
+                        assembly.depend(on: other, dependency.condition)
+                    }
                     continue
                 }
-                guard let number = stored.number(of: dependency.name, in: outline), number < count
-                else {
+                guard let number else {
                     throw Refusal.unknownOperation(
                         name: stored.text(dependency.name, in: outline),
                         namedBy: try stored.name(of: index)
