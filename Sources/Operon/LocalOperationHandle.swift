@@ -130,9 +130,15 @@ extension AnyOperationHandle {
                     cancel: { hasQuit.cancel() }
                 )
                 // A separate task, so that the completion is reported even if the block cancels
-                // itself.
-                let running = Task { await run(context) }
+                // itself. The block begins when its task can be cancelled, so that its first step
+                // can cancel it.
+                let canBeCancelled = Latch()
+                let running = Task {
+                    await canBeCancelled.wait()
+                    return await run(context)
+                }
                 hasQuit.attach { running.cancel() }
+                canBeCancelled.open()
                 completion = await withTaskCancellationHandler {
                     await running.value
                 } onCancel: {
