@@ -55,7 +55,8 @@ package enum ExitStatus {
     package static let held: Int32 = 8
     /// Output was lost. EX_IOERR in sysexits.h.
     package static let outputLost: Int32 = 74
-    /// Those that tell how operations ended.
+    /// Those with which a run or a wait tells how operations ended. Runs end with `failed` for a
+    /// few other reasons, too.
     static let outcomes: Set<Int32> = [success, failed, cancelled, skipped]
     package static let interrupted: Int32 = 130
     package static let terminated: Int32 = 143

@@ -82,9 +82,8 @@ package enum LostOutput {
     /// Ends the program if a part of its standard output was lost: quietly like SIGPIPE if its
     /// reader has gone away, with an error if the disk is full. `name` is printed before the error.
     ///
-    /// - Parameter code: The exit code otherwise. One that only tells how operations ended yields
-    ///   to that of lost output: nobody may take the output for whole. Any other error keeps its
-    ///   own.
+    /// - Parameter code: The exit code otherwise. Those that a run or a wait ends with become that
+    ///   of lost output, so that no script takes a part of the output for all of it. Others stay.
     package static func endIfLost(_ name: String? = nil, _ code: Int32 = ExitStatus.success) {
         if FileOutput.standardOutput.isClosed { OwnProcess.endAsUnread() }
         guard let failure = FileOutput.standardOutput.failure else { return }

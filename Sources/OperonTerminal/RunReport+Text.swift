@@ -70,7 +70,8 @@ extension RunReport {
         if more > 0 {
             lines.append(style.spelled("… and \(more) more failed: --output json names all"))
         }
-        let unshown = failed.dropFirst(limits.failures).count { !$0.log.isEmpty }
+        let unshown = failed.dropFirst(limits.failures)
+            .count { !$0.log.isEmpty || $0.logBytesBefore > 0 }
         if unshown > 0 {
             let logs = unshown == 1 ? "1 more log is" : "\(unshown) more logs are"
             let place = limits.logs ?? "not shown: --logs DIR keeps all logs of a run"

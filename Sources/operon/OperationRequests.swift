@@ -46,10 +46,10 @@ struct OperationRequests {
                     .map { " To wait for all elements, name “\(TerminalText.line($0))”." } ?? "")
         case .dependencyCycle(let path):
             "This operation cannot wait for an operation that waits for it: "
-                + path.map(TerminalText.line).joined(separator: " → ")
+                + path.map(TerminalText.line).joined(separator: " → ") + "."
         case .duplicateOperation, .alreadySubmitted, .alreadyStarted, .alreadyFinished,
             .graphClosed, .invalid, .limitExceeded, .unreachable:
-            TerminalText.line(refusal.description)
+            TerminalText.line(refusal.sentence)
         }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import OperonCore
 import OperonFaultKit
 import OperonModel
 import Testing
@@ -300,7 +301,8 @@ import Testing
         async throws
     {
         try await Workspace.run { workspace in
-            let random = (0..<100_000).map { _ in UInt8.random(in: 0...255) }
+            var generator = SeededGenerator(seed: 1)
+            let random = (0..<100_000).map { _ in UInt8.random(in: 0...255, using: &generator) }
             try Data(random).write(to: URL(fileURLWithPath: workspace.path("random")))
             let long = Array(String(repeating: "0123456789\n", count: 200_000).utf8)
             try Data(long).write(to: URL(fileURLWithPath: workspace.path("long")))
@@ -314,7 +316,7 @@ import Testing
             let shown = try [UInt8](Data(contentsOf: URL(fileURLWithPath: workspace.path("shown"))))
             // The first 128 KiB and the last 896 KiB.
             #expect(shown == random + long.prefix(128 << 10) + long.suffix(896 << 10))
-            let told = "\(long.count - 1 << 20) bytes of the output of “b” are missing"
+            let told = "\(long.count - 1 << 20) bytes are missing in the output of “b”"
             #expect(ended.errorLines.contains { $0.hasSuffix(told) }, "\(ended.errors)")
         }
     }
@@ -422,7 +424,8 @@ import Testing
                 name: g
                 operations:
                   first: { external: true, timeout: 500ms }
-                  second: { external: true, dependencies: { first: failed } }
+                  gate: { run: 'until [ -e go ]; do sleep 0.02; done' }
+                  second: { external: true, dependencies: { first: failed, gate: succeeded } }
                 """
             )
             let run = try workspace.start(
@@ -434,6 +437,8 @@ import Testing
             try await run.says("[y/n/c] ")
             // Half an answer, too late.
             try run.type("y")
+            try await run.says(" first (")
+            _ = try workspace.write("go", "")
             try await run.says("“second” waits for you.")
             try await run.says("[y/n/c] ", times: 2)
             try run.type("n\n")

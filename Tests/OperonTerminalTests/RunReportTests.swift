@@ -355,6 +355,22 @@ import Testing
         let shown = report.summary(style: unicode)
 
         #expect(shown[1] == "    " + (note ?? "line 1"))
+        var json = ""
+        report.writeJSON { json += String(decoding: $0, as: UTF8.self) }
+        #expect(json.contains("\"isLogCut\":true") == (bytes > 0))
+    }
+
+    /// The logs of very many failures are not kept, but counted.
+    @Test func `a log of which nothing is kept is one that is not shown`() {
+        var failed = OperationReport(name: "f", outcome: .failed, error: .timeout)
+        failed.logBytesBefore = 70_000
+        var report = Self.report
+        report.operations = OperationReports(count: 7) { [failed] _ in failed }
+
+        let shown = report.summary(style: unicode)
+
+        #expect(shown[1] == "    … 70000 bytes before")
+        #expect(shown.contains("… 2 more logs are not shown: --logs DIR keeps all logs of a run"))
     }
 
     @Test func `skipped operations are grouped by what they are skipped for`() {

@@ -267,7 +267,9 @@ extension CoordinatorService {
             handle(trigger: .submitted(submission.firing, id))
         } catch {
             let isPassing = error.code == .unavailable
-            refuse(submission, error.message, isPassing ? .passing : .lasting)
+            // The reason follows a colon.
+            let reason = error.refusal?.description ?? error.message
+            refuse(submission, reason, isPassing ? .passing : .lasting)
         }
     }
 

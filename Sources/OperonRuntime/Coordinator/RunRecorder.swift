@@ -140,8 +140,10 @@ package struct RunRecord: Sendable {
         logBytes -= operations[index].logTail.count
         operations[index].logTail = []
         operations[index].logBytesBefore = 0
-        guard case .failed = result.end, logBytes < Self.logBytesInAllMax else { return }
-        operations[index].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
+        guard case .failed = result.end else { return }
+        if logBytes < Self.logBytesInAllMax {
+            operations[index].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
+        }
         operations[index].logBytesBefore =
             result.log.end - UInt64(operations[index].logTail.count)
         logBytes += operations[index].logTail.count

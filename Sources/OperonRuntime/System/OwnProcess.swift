@@ -135,8 +135,8 @@ package enum OwnProcess {
     /// The next line of standard input, without its end; `nil`: there is none, or the task was
     /// cancelled. Only one caller at a time.
     ///
-    /// A thread of its own waits for the line, even when nobody does any more; the next call gets
-    /// its line then. What was typed before that call is dropped: it was meant for somebody else.
+    /// A thread of its own waits for the line, even when nobody does any more. The next call gets
+    /// that line, without what was typed of it before: that was meant for somebody else.
     package static func readInputLine() async -> String? {
         let line: InputLine
         do throws(SystemError) {

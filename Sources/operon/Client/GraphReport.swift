@@ -17,7 +17,7 @@ struct GraphReport: Sendable {
     private var ended: [Int: OperationView] = [:]
     /// The ends of what failed operations have printed. Only looked up.
     private var logs: [Int: String] = [:]
-    /// Those that have more than `logs`.
+    /// How many bytes were printed before `logs`. Only looked up.
     private var logBytesBefore: [Int: UInt64] = [:]
 
     /// The number of operations that are asked for at a time.
@@ -84,6 +84,8 @@ struct GraphReport: Sendable {
                     attempt: records[index].attempts?.last?.number
                 )
             ) {
+                // What follows a gap is the end.
+                if log.missedBytes > 0 { (text, kept) = ("", 0) }
                 text += log.text
                 kept += UInt64(log.bytes.count)
                 end = max(end, log.offset.addingCapped(UInt64(log.bytes.count)))

@@ -570,11 +570,11 @@ struct RunSession {
         return code
     }
 
-    /// Where the logs of all operations are, such as “in DIR”; `nil`: nowhere.
+    /// Where the run has written the logs of operations, such as “in DIR”; `nil`: nowhere.
     private var placeOfLogs: String? {
-        if let directory = options.logDirectory { return "in \(directory)" }
-        guard shownOutput != nil else { return nil }
-        return FileOutput.standardOutput.isTerminal ? "above" : "in the standard output"
+        guard shownOutput != nil else { return options.logDirectory.map { "in \($0)" } }
+        let (output, errors) = (FileOutput.standardOutput, FileOutput.standardError)
+        return output.isTerminal && errors.isTerminal ? "above" : "in the standard output"
     }
 
     /// Writes the timeline and the report, as far as that works.

@@ -184,8 +184,11 @@ private struct ShownOutputPrinter {
             // A pipe gets the bytes as they were, and nothing else.
             output.write(log.head + log.tail)
             if log.missing > 0 {
-                let what = "\(log.missing) bytes of the output of “\(name(of: operation).name)”"
-                screen.say("\(what) are missing")
+                let bytes = log.missing == 1 ? "1 byte is" : "\(log.missing) bytes are"
+                let count = attempts[operation]?.count ?? 1
+                let attempt = count > 1 ? " (attempt \(count))" : ""
+                let whose = "“\(name(of: operation).name)”\(attempt)"
+                screen.say("\(bytes) missing in the output of \(whose)")
             }
             return !output.isClosed
         }
