@@ -39,8 +39,8 @@ package struct AMQPConfiguration: Sendable {
         guard prefix.utf8.count <= 128, !prefix.hasPrefix("amq.") else {
             throw PortError(
                 .invalidAddress,
-                "the prefix must have at most 128 bytes and not begin with “amq.”, "
-                    + "which belongs to the broker"
+                "The prefix must have at most 128 bytes and not begin with “amq.”, "
+                    + "which belongs to the broker."
             )
         }
         self.prefix = prefix

@@ -89,7 +89,7 @@ package enum LostOutput {
         guard let failure = FileOutput.standardOutput.failure else { return }
         LineQueue.flushKept()
         let begin = name.map { "\($0): " } ?? ""
-        FileOutput.standardError.print("\(begin)standard output cannot be written: \(failure)")
+        FileOutput.standardError.print("\(begin)Standard output cannot be written: \(failure).")
         OwnProcess.end(ExitStatus.outcomes.contains(code) ? ExitStatus.outputLost : code)
     }
 }

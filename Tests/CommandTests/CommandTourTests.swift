@@ -63,11 +63,11 @@ private struct Tour {
         // Whoever reads must learn that the disk took nothing of it.
         let lost = try await server.operon(line, streams: .fullOutput)
         #expect(lost.end == .exit(74), "\(line) on a full disk: \(lost.end)")
-        #expect(lost.errors.contains("standard output cannot be written"), "\(lost.errors)")
+        #expect(lost.errors.contains("Standard output cannot be written"), "\(lost.errors)")
         // Who has stopped reading is told nothing.
         let unread = try await server.operon(line, streams: .closedOutput)
         #expect(unread.end == .signal(SIGPIPE), "\(line) without a reader: \(unread.end)")
-        #expect(!unread.errors.contains("standard output"), "\(unread.errors)")
+        #expect(!unread.errors.contains("tandard output"), "\(unread.errors)")
     }
 
     /// The commands that change nothing, and so can be repeated.

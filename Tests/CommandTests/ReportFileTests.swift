@@ -85,7 +85,7 @@ import Testing
             #expect(try await up.operon("report", "none").end == .exit(6))
             let refused = try await up.operon("report", "0", "none/report.html")
             #expect(refused.end == .exit(2))
-            #expect(refused.errors.hasPrefix("the report cannot be written to none/report.html: "))
+            #expect(refused.errors.hasPrefix("The report cannot be written to none/report.html: "))
         }
     }
 
@@ -135,7 +135,7 @@ import Testing
             let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
             let ended = try await workspace.operon(["run", file, "--report", "none/report.html"])
             #expect(ended.end == .exit(2))
-            #expect(ended.errors.hasPrefix("the report cannot be written to none/report.html: "))
+            #expect(ended.errors.hasPrefix("The report cannot be written to none/report.html: "))
             #expect(workspace.lines(of: "ran") == [])
         }
     }

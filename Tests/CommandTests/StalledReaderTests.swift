@@ -18,7 +18,7 @@ import Testing
             _ = try workspace.write("graph.yaml", "name: g\noperations:\n  a: { run: 'echo a' }\n")
             let ended = try await workspace.operon(arguments, streams: .fullOutput)
             #expect(ended.end == .exit(74))
-            #expect(ended.errors.contains("standard output cannot be written"))
+            #expect(ended.errors.contains("Standard output cannot be written"))
         }
     }
 
@@ -35,7 +35,7 @@ import Testing
             let file = try workspace.write("g.yaml", "operations: { a: { run: '\(command)' } }")
             let ended = try await workspace.operon(arguments + [file], streams: .fullOutput)
             #expect(ended.end == .exit(74))
-            #expect(ended.errors.contains("standard output cannot be written"))
+            #expect(ended.errors.contains("Standard output cannot be written"))
         }
     }
 
@@ -65,7 +65,7 @@ import Testing
                 let ended = try await workspace.operon(words, streams: streams)
                 let isFull = streams == .fullOutput
                 #expect(ended.end == (isFull ? .exit(74) : .signal(SIGPIPE)), "\(line): \(ended)")
-                let isTold = ended.errors.contains("standard output cannot be written")
+                let isTold = ended.errors.contains("Standard output cannot be written")
                 #expect(isTold == isFull, "\(line): \(ended.errors)")
             }
         }

@@ -261,7 +261,7 @@ struct Map: AsyncParsableCommand {
     private func readWords() throws(MapError) -> [String] {
         // The system's words are bytes; those that are no text have become this character.
         guard !words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else {
-            throw MapError("a word of the command line is not UTF-8 text")
+            throw MapError("A word of the command line is not UTF-8 text.")
         }
         return words.first == "--" ? Array(words.dropFirst()) : words
     }

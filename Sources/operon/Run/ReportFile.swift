@@ -18,7 +18,7 @@ struct ReportFile {
         page = ReportPage(report, of: graph.description, facts: facts)
     }
 
-    static func output(at path: String) -> OutputFile { OutputFile(path, "the report") }
+    static func output(at path: String) -> OutputFile { OutputFile(path, "The report") }
 
     func write(to path: String) throws(Failure) { try Self.output(at: path).write(page.html()) }
 }
@@ -28,7 +28,7 @@ struct OutputFile {
     private let path: String
     private let name: String
 
-    /// - Parameter name: Such as “the report”.
+    /// - Parameter name: Such as “The report”.
     init(_ path: String, _ name: String) {
         self.path = path
         self.name = name
@@ -52,6 +52,6 @@ struct OutputFile {
     }
 
     private func failure(_ error: any Error) -> Failure {
-        Failure(ExitStatus.usage, "\(name) cannot be written to \(path): \(error)")
+        Failure(ExitStatus.usage, "\(name) cannot be written to \(path): \(error).")
     }
 }

@@ -51,7 +51,7 @@ struct TraceFile {
 
     init(_ report: RunReport) { self.report = report }
 
-    static func output(at path: String) -> OutputFile { OutputFile(path, "the timeline") }
+    static func output(at path: String) -> OutputFile { OutputFile(path, "The timeline") }
 
     func write(to path: String) throws {
         let encoder = JSONEncoder()
