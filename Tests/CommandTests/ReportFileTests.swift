@@ -140,6 +140,29 @@ import Testing
         }
     }
 
+    @Test func `a report that cannot be written after the run is lost output`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                """
+                parameters: { code: { default: "0" } }
+                operations: { a: { run: "rm -r out; exit ${code}" } }
+                """
+            )
+            for (option, what) in [("--report", "The report"), ("--trace", "The timeline")] {
+                for (code, end) in [("0", Int32(74)), ("3", 1)] {
+                    try #require(mkdir(workspace.path("out"), 0o755) == 0)
+                    let ended = try await workspace.operon(
+                        ["run", file, option, "out/file", "--set", "code=\(code)"]
+                    )
+                    #expect(ended.end == .exit(end), "\(ended.errors)")
+                    let begin = "\(what) cannot be written to out/file: "
+                    #expect(ended.errorLines.contains { $0.hasPrefix(begin) }, "\(ended.errors)")
+                }
+            }
+        }
+    }
+
     @Test(arguments: ["svg", "html"])
     func `a graph is drawn`(format: String) async throws {
         try await Workspace.run { workspace in

@@ -560,7 +560,7 @@ struct RunSession {
         for problem in writeFiles(report, assembly.graph) {
             // The outcome of the run matters more than these files.
             screen.print([problem.message])
-            code = code == ExitStatus.success ? problem.code : code
+            code = code == ExitStatus.success ? ExitStatus.outputLost : code
         }
         if ending.isRead {
             await writeOutput()
@@ -585,7 +585,7 @@ struct RunSession {
         } catch let failure as Failure {
             problems.append(failure)
         } catch {
-            problems.append(Failure(ExitStatus.failed, "\(error)"))
+            problems.append(Failure(ExitStatus.outputLost, "\(error)"))
         }
         guard let reportFile = options.reportFile else { return problems }
         let place = options.brokerURL == nil ? "in this process" : "over a broker"
