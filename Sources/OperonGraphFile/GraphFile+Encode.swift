@@ -25,6 +25,9 @@ extension GraphFile {
 struct GraphWriter {
     private(set) var out: [UInt8] = []
     private var isFirst = true
+    /// The external operations of a graph that is written as a whole. A dependency on one without
+    /// a condition is read with a warning, so each says its condition.
+    private var external: Set<String> = []
 
     init() {}
 
@@ -74,6 +77,7 @@ struct GraphWriter {
     }
 
     mutating func write(_ graph: GraphDescription) {
+        external = Set(graph.operations.lazy.filter(\.work.isExternal).map(\.name))
         out += "{\n".utf8
         if !graph.name.isEmpty {
             out += "\"name\": ".utf8
@@ -251,10 +255,11 @@ struct GraphWriter {
     }
 
     private mutating func write(_ dependencies: [DependencyDescription]) {
-        let items = dependencies.map { dependency in
+        let items = dependencies.map { [external] dependency in
             let elements = dependency.takesElements ? RepeatedNames.eachSuffix : ""
             let name = JSONText.string(dependency.name + elements)
-            guard dependency.condition != .unlessFailed else { return name }
+            guard dependency.condition != .unlessFailed || external.contains(dependency.name)
+            else { return name }
             return "{" + name + ": " + JSONText.string(dependency.condition.name) + "}"
         }
         raw("dependencies", "[" + items.joined(separator: ", ") + "]")

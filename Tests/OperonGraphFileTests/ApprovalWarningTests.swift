@@ -49,6 +49,21 @@ import Testing
         #expect(try warnings(text) == [])
     }
 
+    @Test func `a graph that is written again says the condition`() throws {
+        let text = """
+            operations:
+              approve: { external: true }
+              ship: { wait: 1s, dependencies: { approve: unlessFailed } }
+              tell: { wait: 1s, dependencies: [ship] }
+            """
+        let graph = try Fixture.read(text, "g.yaml").graph
+        let written = String(decoding: try GraphFile.encodeJSON(graph), as: UTF8.self)
+        #expect(written.contains(#""dependencies": [{"approve": "unlessFailed"}]"#))
+        #expect(written.contains(#""dependencies": ["ship"]"#))
+        let again = try Fixture.read(written, "g.json")
+        #expect(again.warnings.isEmpty && again.graph == graph)
+    }
+
     @Test func `twenty are told, and no more`() throws {
         let operations = (0..<30).map {
             "  approve\($0): { external: true }\n"
