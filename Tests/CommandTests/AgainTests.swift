@@ -70,6 +70,10 @@ import Testing
             // A parameter is a variable of each process.
             let set = try await up.operon(arguments + ["--set", "word=bye", "--dry-run"])
             #expect(set.output.split(separator: "\n").allSatisfy { $0.contains("has changed") })
+            let bye = try await up.operon(arguments + ["--set", "word=bye", "--wait"])
+            #expect(bye.end == .exit(0), "\(bye.errors)")
+            let last = workspace.lines(of: "ran").dropFirst(7)
+            #expect(last.sorted() == ["a", "b", "c bye", "side"])
         }
     }
 

@@ -15,6 +15,8 @@ import Testing
             retry: { limit: 1, delay: 0s }
         """
 
+    private static let milliseconds = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+
     /// Asks until the command prints this: output travels on its own.
     private func wait(_ up: Up, _ arguments: [String], for text: String) async throws {
         while try await up.operon(arguments).output != text {
@@ -49,12 +51,26 @@ import Testing
             #expect(try await up.operon("logs", "g/a", "--tail", "0").output == "")
             let past = try await up.operon("logs", "g/a", "--since", "1h")
             #expect(past.output == "begun\nended\nbegun\n")
+            // The first attempt has ended before this moment, the second runs.
+            let moment = Date.now.formatted(Self.milliseconds)
+            let since = try await up.operon("logs", "g/a", "--since", moment)
+            #expect(since.output == "begun\n")
+            #expect(since.errors == "attempt 2:\n")
+            let ofGraph = try await up.operon("logs", "g", "--since", moment)
+            #expect(ofGraph.output == "a (attempt 2) | begun\n")
 
             _ = try workspace.write("go", "")
             let ended = try await follower.end()
             #expect(ended.end == .exit(0))
             #expect(ended.output == "begun\nended\nbegun\nended\n")
             #expect(ended.errors == "attempt 2:\n")
+
+            let later = Date.now.formatted(Self.milliseconds)
+            let nothing = try await up.operon("logs", "g/a", "--since", later)
+            #expect(nothing.output == "" && nothing.errors == "" && nothing.end == .exit(0))
+            let all = try await up.operon("logs", "g/a", "--since", moment, "--follow")
+            #expect(all.output == "begun\nended\n")
+            #expect(try await up.operon("logs", "g/a", "--since", "soon").end == .exit(2))
 
             let json = try await up.operon("logs", "g/a", "--output", "json")
             let numbers = try json.outputLines.map { line in
