@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--run-as", "no-such-user"], "there is no user “no-such-user”"),
+        (["--run-as", "no-such-user"], "There is no user “no-such-user”."),
         (["--run-as", "root"], "operations do not run as root"),
         (["--run-as", "other=nobody"], "no user for other queues"),
         (["--run-as", "=nobody"], "USER or QUEUE=USER"),

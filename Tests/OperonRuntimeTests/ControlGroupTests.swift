@@ -63,13 +63,13 @@ import Testing
     @Test func `nobody is moved out of a group in which others would stay`() throws {
         try StandIn.with(group: "service") { standIn in
             let base = standIn.path("service")
-            let end = "is in the group \(base), too: start the worker in a group of its own"
+            let end = "is in the group \(base), too: start the worker in a group of its own."
             for (other, who) in [
                 ("999999999", "process 999999999"), ("0", "a process of another PID namespace"),
             ] {
                 standIn.set("\(getpid())\n\(getppid())\n\(other)\n", "service/cgroup.procs")
 
-                #expect(standIn.refusal(.own) == "control groups cannot be used: \(who) \(end)")
+                #expect(standIn.refusal(.own) == "Control groups cannot be used: \(who) \(end)")
                 #expect(standIn.writes.isEmpty)
                 #expect(!standIn.exists("service/operon.worker"))
             }
@@ -81,8 +81,8 @@ import Testing
             let outside = "\(standIn.root)/typo"
             #expect(
                 standIn.refusal(.folder(outside))
-                    == "control groups cannot be used: \(outside) does not exist, and cannot be "
-                    + "made: \(standIn.root) is no control group of version 2"
+                    == "Control groups cannot be used: \(outside) does not exist, and cannot be "
+                    + "made: \(standIn.root) is no control group of version 2."
             )
             #expect(access(outside, F_OK) != 0)
 
@@ -100,7 +100,7 @@ import Testing
         let standIn = StandIn(group: "service", afterMake: closed)
         defer { operon_process_remove(standIn.root) }
 
-        let end = "/probe/cgroup.procs: No such file or directory"
+        let end = "/probe/cgroup.procs: No such file or directory."
         #expect(standIn.refusal(.own)?.hasSuffix(end) == true)
         #expect(!standIn.exists("service/operon-\(StandIn.incarnation)"))
     }
@@ -110,21 +110,21 @@ import Testing
             standIn.set("cpuset memory pids", "service/cgroup.controllers")
             #expect(
                 standIn.refusal(.own)
-                    == "control groups cannot be used: the group \(standIn.path("service")) was "
-                    + "not given the controllers cpu"
+                    == "Control groups cannot be used: the group \(standIn.path("service")) was "
+                    + "not given the controllers cpu."
             )
             standIn.set("cpu memory", "service/cgroup.controllers")
             var files = standIn.files
             files.isControlGroup = { _ in false }
             #expect(
                 standIn.refusal(.own, files)
-                    == "control groups cannot be used: version 2 is mounted neither at "
-                    + "/sys/fs/cgroup nor at /sys/fs/cgroup/unified"
+                    == "Control groups cannot be used: version 2 is mounted neither at "
+                    + "/sys/fs/cgroup nor at /sys/fs/cgroup/unified."
             )
             #expect(
                 standIn.refusal(.folder(standIn.path("service")), files)
-                    == "control groups cannot be used: \(standIn.path("service")) is no control "
-                    + "group of version 2"
+                    == "Control groups cannot be used: \(standIn.path("service")) is no control "
+                    + "group of version 2."
             )
             let write = standIn.files.write
             files = standIn.files
@@ -137,7 +137,7 @@ import Testing
             #expect(
                 standIn.refusal(.own, files)?.hasSuffix(
                     "/service/cgroup.subtree_control: Device or resource busy; there are other "
-                        + "processes in the group: start the worker in one of its own"
+                        + "processes in the group: start the worker in one of its own."
                 ) == true
             )
         }

@@ -106,7 +106,7 @@ import Testing
             }
             let message = try #require(error?.message)
             #expect(message.contains(": moving a process of this worker into \(base)/operon-"))
-            #expect(message.hasSuffix("of the nearest group around both: Permission denied"))
+            #expect(message.hasSuffix("of the nearest group around both: Permission denied."))
             #expect(access("\(base)/operon-0000000000000001", F_OK) != 0)
         }
     }

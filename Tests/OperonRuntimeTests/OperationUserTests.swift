@@ -287,7 +287,7 @@ import Testing
 
     @Test(
         arguments: [
-            ([(nil, "no-such-user")], [], "there is no user “no-such-user”"),
+            ([(nil, "no-such-user")], [], "There is no user “no-such-user”."),
             ([(nil, "root")], [], "operations do not run as root"),
             ([(nil, "nobody"), (nil, "daemon")], [], "two users for all queues"),
             ([("a", "nobody"), ("a", "daemon")], [], "two users for the queue “a”"),

@@ -323,7 +323,7 @@ import Testing
         for mode: mode_t in [0o701, 0o704, 0o720, 0o777] {
             chmod(folder, mode)
             let error = #expect(throws: SecretPlaceError.self) { try places.check() }
-            #expect(error?.message.contains("other users may use the secrets") == true)
+            #expect(error?.message.contains("Other users may use the secrets") == true)
         }
         places.directory = "\(folder)/none"
         #expect(throws: SecretPlaceError.self) { try places.check() }

@@ -90,8 +90,12 @@ import Testing
             }
 
             #expect(error?.isHeld == false)
-            #expect(error?.message.contains("other users may write there") == true)
-            #expect(error?.message.contains("chmod go-w \(folder)") == true)
+            let octal = String(mode, radix: 8)
+            #expect(
+                error?.message
+                    == "Other users may write to the state directory \(folder) (mode \(octal)): "
+                    + "chmod go-w \(folder)"
+            )
             #expect(access("\(folder)/lock", F_OK) != 0)
         }
     }

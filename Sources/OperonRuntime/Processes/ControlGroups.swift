@@ -431,5 +431,5 @@ package struct ControlGroupError: Error, Hashable, Sendable, CustomStringConvert
 
     package var description: String { message }
 
-    init(_ why: String) { message = "control groups cannot be used: \(why)" }
+    init(_ why: String) { message = "Control groups cannot be used: \(why)." }
 }

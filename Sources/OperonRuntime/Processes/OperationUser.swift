@@ -20,9 +20,9 @@ import Glibc
             let home = unsafe entry.pointee.home
         else {
             unsafe entry.deallocate()
-            guard error != ENOENT else { throw OperationUserError("there is no user “\(name)”") }
+            guard error != ENOENT else { throw OperationUserError("There is no user “\(name)”.") }
             throw OperationUserError(
-                "the user “\(name)” cannot be looked up: \(SystemError.text(error))"
+                "The user “\(name)” cannot be looked up: \(SystemError.text(error))."
             )
         }
         self.name = unsafe String(cString: found)
@@ -105,12 +105,12 @@ package struct OperationUsers: Sendable {
             let user: OperationUser
             if let known = users[name] { user = known } else { user = try OperationUser(name) }
             guard user.id != 0 else {
-                throw OperationUserError("--run-as \(name): operations do not run as root")
+                throw OperationUserError("--run-as \(name): operations do not run as root.")
             }
             users[name] = user
             guard (queue.map { ofQueues[$0] } ?? common) == nil else {
                 let what = queue.map { "the queue “\($0)”" } ?? "all queues"
-                throw OperationUserError("--run-as gives two users for \(what)")
+                throw OperationUserError("--run-as gives two users for \(what).")
             }
             if let queue { ofQueues[queue] = user } else { common = user }
         }
@@ -121,13 +121,13 @@ package struct OperationUsers: Sendable {
             let queue = open.map { "the queue “\($0)”" } ?? "other queues"
             throw OperationUserError(
                 "--run-as has no user for \(queue): add --run-as USER, or name the queues with "
-                    + "--queues"
+                    + "--queues."
             )
         }
         guard geteuid() == 0, operon_process_capabilities() & Self.needed == Self.needed else {
             throw OperationUserError(
                 "--run-as needs a worker that runs as root, with the capabilities CAP_CHOWN, "
-                    + "CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID and CAP_SETUID"
+                    + "CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID and CAP_SETUID."
             )
         }
     }

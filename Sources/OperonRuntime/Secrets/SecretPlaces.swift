@@ -30,10 +30,10 @@ package struct SecretPlaces: Hashable, Sendable {
         if let directory { try Self.check(directory: directory) }
         guard let program else { return }
         guard program.hasPrefix("/") else {
-            throw SecretPlaceError("“\(program)” is not an absolute path (--secrets-program)")
+            throw SecretPlaceError("“\(program)” is not an absolute path (--secrets-program).")
         }
         guard unsafe access(program, X_OK) == 0 else {
-            throw SecretPlaceError("“\(program)” cannot be executed: \(SystemError.text(errno))")
+            throw SecretPlaceError("“\(program)” cannot be executed: \(SystemError.text(errno)).")
         }
     }
 
@@ -41,18 +41,18 @@ package struct SecretPlaces: Hashable, Sendable {
         var status = stat()
         guard unsafe stat(directory, &status) == 0 else {
             let why = SystemError.text(errno)
-            throw SecretPlaceError("the secrets in “\(directory)” cannot be used: \(why)")
+            throw SecretPlaceError("The secrets in “\(directory)” cannot be used: \(why).")
         }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw SecretPlaceError("“\(directory)” is not a directory of secrets")
+            throw SecretPlaceError("“\(directory)” is not a directory of secrets.")
         }
         let rights = FileRights(mode: status.st_mode, owner: status.st_uid, user: geteuid())
         guard rights.hasTrustedOwner else {
-            throw SecretPlaceError("the secrets in “\(directory)” belong to another user")
+            throw SecretPlaceError("The secrets in “\(directory)” belong to another user.")
         }
         guard status.st_mode & othersMask == 0 else {
             throw SecretPlaceError(
-                "other users may use the secrets in “\(directory)” (mode \(rights.text)): "
+                "Other users may use the secrets in “\(directory)” (mode \(rights.text)): "
                     + "chmod g-w,o= \(directory)"
             )
         }

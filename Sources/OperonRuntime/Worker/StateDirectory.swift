@@ -41,7 +41,11 @@ package final class StateDirectory: Sendable {
         self.incarnation = incarnation
         do throws(SystemError) {
             try Self.make(path)
-            try Self.checkRights(path)
+        } catch {
+            throw StateDirectoryError(path, error)
+        }
+        try Self.checkRights(path)
+        do throws(SystemError) {
             let lock = try Self.openLock("\(path)/lock")
             guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
                 throw errno == EWOULDBLOCK ? .held(Self.read("\(path)/lock")) : .current("locking")
@@ -99,15 +103,15 @@ extension StateDirectory {
 
     /// A user who may write there could make this worker kill any of its user's processes, and
     /// could take its place.
-    private static func checkRights(_ path: String) throws(SystemError) {
+    private static func checkRights(_ path: String) throws(StateDirectoryError) {
         guard let rights = FileRights(path) else { return }
         guard rights.hasTrustedOwner else {
-            throw SystemError(doing: "\(path) belongs to another user", code: EPERM)
+            throw StateDirectoryError("The state directory \(path) belongs to another user.")
         }
         guard rights.isWritableByOthers else { return }
-        throw SystemError(
-            doing: "other users may write there (mode \(rights.text)); chmod go-w \(path)",
-            code: EPERM
+        throw StateDirectoryError(
+            "Other users may write to the state directory \(path) (mode \(rights.text)): "
+                + "chmod go-w \(path)"
         )
     }
 
@@ -192,8 +196,13 @@ package struct StateDirectoryError: Error, Hashable, Sendable, CustomStringConve
         isHeld = error.code == EWOULDBLOCK
         message =
             isHeld
-            ? "the state directory \(path) is held by \(error.doing): each worker needs its own"
-            : "the state directory \(path) cannot be used: \(error)"
+            ? "The state directory \(path) is held by \(error.doing): each worker needs its own."
+            : "The state directory \(path) cannot be used: \(error)."
+    }
+
+    fileprivate init(_ message: String) {
+        isHeld = false
+        self.message = message
     }
 }
 
