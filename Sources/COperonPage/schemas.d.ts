@@ -140,6 +140,11 @@ declare namespace Api {
          * coordinator is of an earlier version.
          */
         awaitingCompletion?: number;
+        /**
+         * How many of those that succeeded did so without a process, because their files were up
+         * to date; missing: none, or the coordinator is of an earlier version.
+         */
+        upToDate?: number;
         /** After an addition: the number of the first operation of it. */
         firstAdded?: number;
         /**

@@ -32,6 +32,9 @@ package enum NumberedRefusal: Error, Hashable, Sendable {
         func invalid(_ part: String, _ id: OperationID, _ why: String) -> Refusal {
             .invalid(field: "\(part) of “\(named(id))”", why: why)
         }
+        func cannot(_ verb: String, _ id: OperationID, _ why: String) -> Refusal {
+            .invalid(field: "“\(named(id))” cannot be \(verb)", why: why)
+        }
         switch self {
         case .worded(let refusal): return refusal
         case .dependencyCycle(let path): return .dependencyCycle(path: path.map { named($0) })
@@ -55,10 +58,10 @@ package enum NumberedRefusal: Error, Hashable, Sendable {
             )
         case .noDependency(let id, let other):
             return invalid("dependencies", id, "it does not depend on “\(named(other))”")
-        case .notRetried(let id, let why): return invalid("retry", id, why)
+        case .notRetried(let id, let why): return cannot("retried", id, why)
         case .notRetriedAlone(let id, let cause):
-            return invalid("retry", id, "it was skipped because of “\(named(cause))”: retry that")
-        case .notCompleted(let id, let why): return invalid("completion", id, why)
+            return cannot("retried", id, "it was skipped because of “\(named(cause))”, so retry that")
+        case .notCompleted(let id, let why): return cannot("completed", id, why)
         }
     }
 }

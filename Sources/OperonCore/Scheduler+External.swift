@@ -135,7 +135,7 @@ extension Scheduler {
         guard exists(operation) else { throw unknown(.operation(operation)) }
         let graph = graphs[operation.graph]
         guard graph.rule(operation.index).isExternal else {
-            let why = "it is not external: only its worker can complete it"
+            let why = "it is not external, so only its worker ends it"
             throw .notCompleted(operation, why: why)
         }
         try checkSize(of: completion, operation)

@@ -30,6 +30,9 @@ extension Scheduler {
     /// How many external operations of a graph wait for somebody to complete them; `nil`: none.
     package func awaitedCount(of graph: GraphID) -> Int? { awaitedCounts[graph] }
 
+    /// How many operations of a graph succeeded without a process.
+    package func upToDateCount(of graph: GraphID) -> Int { graphs[graph].upToDate.count }
+
     /// The state counts of some of the operations of a graph. O(operations in the range).
     package func stateCounts(of graph: GraphID, in range: Range<UInt32>) -> StateCounts {
         var counts = StateCounts()

@@ -108,7 +108,9 @@ extension TriggerTable {
             add("until", "Its time is over.", until: until)
         }
         if let limit = definition.policy.limit, trigger.accepted >= limit {
-            add("limit", "It has fired \(trigger.accepted) times, and does not fire any more.")
+            let count = trigger.accepted == 1 ? "once" : "\(trigger.accepted) times"
+            let end = trigger.open.isEmpty ? "does not fire any more" : "ends with its last run"
+            add("limit", "It has fired \(count), as often as it may, and \(end).")
         }
         for number in trigger.open {
             guard let firing = trigger.firings[number] else { continue }

@@ -89,6 +89,7 @@ extension HTTPCoordinatorClient {
             return ask.with("follow", query.follow ? true : nil).with("tail", tail)
                 .with("since", query.since.map { TimeText($0) })
                 .with("attempt", query.attempt)
+                .with("repeated", query.repeated)
         }
         try await reader.open()
         return AsyncThrowingStream {

@@ -44,8 +44,10 @@ extension HTTPServer {
                 for try await progress in updates { try await writer.send("progress", progress) }
             }
         },
-        Route("GET", "/v1/graphs/{graph}/log", .view, query: logParameters) { call in
-            try await call.logStream(of: .graph(call.graph), try call.logQuery)
+        Route("GET", "/v1/graphs/{graph}/log", .view, query: logParameters + ["repeated"]) { call in
+            var query = try call.logQuery
+            query.repeated = call.query["repeated"]
+            return try await call.logStream(of: .graph(call.graph), query)
         },
         Route(
             "POST",

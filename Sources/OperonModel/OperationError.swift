@@ -132,6 +132,7 @@ extension Refusal: CustomStringConvertible {
     /// The description as a sentence that stands alone, and not behind a position in a file.
     package var sentence: String {
         switch self {
+        case .invalid(let field, _) where field.first == "“": description + "."
         // They begin with the name of a field, or are sentences already.
         case .invalid, .unreachable: description
         default: description.prefix(1).uppercased() + description.dropFirst() + "."

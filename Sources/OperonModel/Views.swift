@@ -60,6 +60,9 @@ package struct GraphView: Hashable, Sendable, Codable {
     package var counts: StateCounts
     /// How many external operations wait for somebody to complete them; `nil`: none.
     package var awaitingCompletion: Int?
+    /// How many of those that succeeded did so without a process, because their files were up to
+    /// date; `nil`: none.
+    package var upToDate: Int?
     /// The exit code for a client that waits for the graph: 1 if an operation failed, even if a
     /// failure handler ran, else 3 if one was cancelled, else 7 if one was skipped for lack of a
     /// success, else 0. `nil`: the graph is open, or an operation has no outcome.

@@ -17,17 +17,21 @@ package struct LogQuery: Hashable, Sendable {
     package var since: WallTime?
     /// Only the attempt of this number; the first is 1.
     package var attempt: UInt32?
+    /// Of the log of a graph, only the elements of this repeated operation, and what adds them.
+    package var repeated: String?
 
     package init(
         follow: Bool = false,
         tail: Int? = nil,
         since: WallTime? = nil,
-        attempt: UInt32? = nil
+        attempt: UInt32? = nil,
+        repeated: String? = nil
     ) {
         self.follow = follow
         self.tail = tail
         self.since = since
         self.attempt = attempt
+        self.repeated = repeated
     }
 }
 

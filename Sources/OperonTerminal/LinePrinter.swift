@@ -48,6 +48,19 @@ package struct LinePrinter: Sendable {
         lastDraw = nil
     }
 
+    /// Prints whole lines above a line that somebody completes, and its beginning again. What was
+    /// typed of it stays typed, though it is not shown any more.
+    package mutating func print(_ lines: [String], above prompt: String) {
+        guard !lines.isEmpty else { return }
+        let columns = (output.size() ?? LinePrinter.fallbackSize).columns
+        // Of a prompt that wraps, only the last row could be erased.
+        let begin = style.overprints && prompt.count < columns ? "\r\u{1B}[J" : "\n"
+        output.write(Array((begin + lines.map { $0 + "\n" }.joined() + prompt).utf8))
+    }
+
+    /// Prints text as it is. Nothing else is on its line.
+    package func write(_ text: String) { output.write(Array(text.utf8)) }
+
     /// Whether enough time has passed since the last redraw.
     package func isDue(at now: Timestamp) -> Bool {
         guard style.overprints else { return false }

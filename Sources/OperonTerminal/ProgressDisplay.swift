@@ -23,11 +23,8 @@ package actor ProgressDisplay {
     /// The same of lines about what was skipped, and about what is tried again.
     private var skippedTold = 0
     private var retriesTold = 0
-    /// Lines that came while somebody types.
-    private var held: [String] = []
-
-    /// The most lines that are held.
-    private static let heldMax = 1_000
+    /// The beginning of the line that somebody completes.
+    private var prompt: String?
 
     /// The most failed operations that are named as they fail. The summary counts the rest.
     private static let failuresToldMax = 20
@@ -152,7 +149,7 @@ package actor ProgressDisplay {
                 )
             )
         }
-        guard printer.overprints else { return printer.print(lines) }
+        guard printer.overprints else { return show(lines) }
         if areNews, !isQuiet { show(news(in: moves)) }
         redraw(at: now)
     }
@@ -241,8 +238,7 @@ package actor ProgressDisplay {
     }
 
     private func show(_ lines: [String]) {
-        guard isPaused else { return printer.print(lines) }
-        held += lines.prefix(Self.heldMax - held.count)
+        if let prompt { printer.print(lines, above: prompt) } else { printer.print(lines) }
     }
 
     /// Redraws if a redraw is due.
@@ -251,7 +247,7 @@ package actor ProgressDisplay {
     /// Draws the final state and leaves it on the screen. Nothing is drawn after it, even if `tick`
     /// is called again.
     package func finish(at now: Timestamp) {
-        if isPaused { resume(at: now) }
+        if isPaused { resume(isAnswered: false, at: now) }
         guard !isQuiet, !isFinished else { return }
         isFinished = true
         let lines = self.lines(at: now)
@@ -264,10 +260,19 @@ package actor ProgressDisplay {
         printer.clear()
     }
 
-    package func resume(at now: Timestamp) {
+    /// Prints the beginning of a line that somebody completes; only between `pause` and `resume`.
+    /// What is printed meanwhile comes above it.
+    package func ask(_ prompt: String) {
+        self.prompt = prompt
+        printer.write(prompt)
+    }
+
+    /// - Parameter isAnswered: Whether somebody has ended the line of the prompt. If nobody has,
+    ///   what comes has a line of its own all the same.
+    package func resume(isAnswered: Bool, at now: Timestamp) {
+        if prompt != nil, !isAnswered { printer.write("\n") }
+        prompt = nil
         isPaused = false
-        printer.print(held)
-        held = []
         redraw(at: now)
     }
 

@@ -49,7 +49,7 @@ extension ViewText {
             let isOne = view.released == 1
             let cancelled = view.affected == 1 ? "it" : "them"
             var line = "\(plural(view.released, "operation")) \(isOne ? "depends" : "depend")"
-            line += " on \(cancelled) and may still run."
+            line += " on \(cancelled) and \(isOne ? "was" : "were") not cancelled."
             if case .operation = subject, !cascade {
                 line += " To cancel \(isOne ? "it" : "them") too: "
                 line += "operon cancel \(selector(subject)) --cascade"

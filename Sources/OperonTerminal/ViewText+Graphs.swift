@@ -53,7 +53,7 @@ extension ViewText {
             graph.isOpen ? "yes; to add operations: operon submit FILE --graph \(graph.id)" : nil
         return [head]
             + block([
-                ("operations", counts(graph.counts, noun: nil)),
+                ("operations", counts(graph.counts, upToDate: graph.upToDate, noun: nil)),
                 ("approvals", approvals),
                 ("submitted", submitted),
                 ("finished", graph.finishedAt.map(time)),
@@ -108,7 +108,7 @@ extension ViewText {
 
     /// The end of a graph, for a command that waited for it.
     package func ended(_ graph: GraphView) -> [String] {
-        [style.tinted(name(graph), .strong) + " finished. " + counts(graph.counts)]
+        [style.tinted(name(graph), .strong) + " finished. " + counts(graph.counts, upToDate: graph.upToDate)]
     }
 
     /// The operations that failed, at the end of `watch`, and where to read more.
@@ -159,6 +159,12 @@ extension ViewText {
     package func detached(_ graph: GraphView) -> String {
         let sentence = "Detached: \(name(graph)) keeps running."
         return said("\(sentence) To watch it again: operon watch \(graph.id)")
+    }
+
+    /// What a wait that is given up says.
+    package func waitLeft(_ graph: GraphView) -> String {
+        let sentence = "Stopped waiting: \(name(graph)) keeps running."
+        return said("\(sentence) To wait for it again: operon wait \(graph.id)")
     }
 
     // MARK: - Closing

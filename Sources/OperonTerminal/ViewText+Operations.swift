@@ -141,7 +141,7 @@ extension ViewText {
         let detail = self.detail(operation)
         let end = verb(operation) + tinted(operation)
         let why = detail.isEmpty ? "" : (operation.outcome == .skipped ? " " : ": ") + detail
-        return [said("\(name(operation)) printed nothing; it \(end)\(why)")]
+        return [said("\(name(operation)) printed nothing; it \(end)\(why).")]
     }
 
     private func verb(_ operation: OperationView) -> String {

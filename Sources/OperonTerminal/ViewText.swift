@@ -117,7 +117,13 @@ package struct ViewText: Hashable, Sendable {
 
     /// `40 operations: 12 pending, 20 succeeded, 1 failed`; `noun` is `nil` if the context names
     /// it.
-    func counts(_ counts: StateCounts, noun: String? = "operation") -> String {
+    ///
+    /// - Parameter upToDate: How many of those that succeeded were up to date.
+    func counts(
+        _ counts: StateCounts,
+        upToDate: Int? = nil,
+        noun: String? = "operation"
+    ) -> String {
         let words: [(Int, String, Tint?)] = [
             (counts.pending, "pending", nil), (counts.ready, "ready", nil),
             (counts.dispatched, "dispatched", nil), (counts.executing, "executing", .strong),
@@ -126,7 +132,9 @@ package struct ViewText: Hashable, Sendable {
         ]
         let parts = words.filter { $0.0 > 0 }.map { count, word, tint in
             let text = "\(count) \(word)"
-            return tint.map { style.tinted(text, $0) } ?? text
+            let part = tint.map { style.tinted(text, $0) } ?? text
+            guard word == "succeeded", let upToDate else { return part }
+            return "\(part) (\(upToDate) \(OperationReport.upToDate))"
         }
         let operations = noun.map { plural(counts.total, $0) } ?? String(counts.total)
         return parts.isEmpty ? operations : "\(operations): " + parts.joined(separator: ", ")

@@ -94,7 +94,13 @@ struct GraphFileArguments: ParsableArguments {
             compiled.failFast = failFast
             return LoadedGraph(description: graph, compiled: compiled, omitted: omitted)
         } catch .unknownOperation(let name, let namedBy) where namedBy == Self.commandLine {
-            throw missing(name, among: read.graph.operations.lazy.map(\.name))
+            let names = read.graph.operations.lazy.map(\.name)
+            let group = RepeatedNames.group(ofElement: name)
+            guard let group, names.contains(group + RepeatedNames.addingSuffix) else {
+                throw missing(RepeatedNames.group(ofEach: name) ?? name, among: names)
+            }
+            let why = "the elements of “\(group)” are found while it runs; name “\(group)”"
+            throw missing(name, among: EmptyCollection(), else: ": " + why)
         } catch {
             throw Failure(read.located(error))
         }
@@ -128,7 +134,8 @@ struct GraphFileArguments: ParsableArguments {
         var isNeeded = [Bool](repeating: false, count: graph.operations.count)
         var open: [Int] = []
         for target in targets {
-            guard let number = numbers[target] else {
+            let each = RepeatedNames.group(ofEach: target)
+            guard let number = numbers[target] ?? each.flatMap({ numbers[$0] }) else {
                 throw .unknownOperation(name: target, namedBy: commandLine)
             }
             open.append(number)

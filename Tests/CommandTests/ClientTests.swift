@@ -91,6 +91,26 @@ import Testing
         }
     }
 
+    @Test func `Ctrl-C ends a wait as a signal, and the graph goes on`() async throws {
+        try await LiveServer.run { server in
+            try await server.submitWordcount()
+            for (graph, command) in ["wait 0", "submit wordcount.yaml --wait"].enumerated() {
+                let wait = try server.start(command)
+                await server.tap.waitForWatchers(1)
+                wait.signal(SIGINT)
+                let ended = try await wait.end()
+
+                #expect(ended.end == .signal(SIGINT))
+                let sentence = "Stopped waiting: graph \(graph) “wordcount” keeps running."
+                let next = "To wait for it again: operon wait \(graph)"
+                #expect(ended.errorLines.last == "\(sentence) \(next)")
+                await server.tap.waitForWatchers(0)
+            }
+            let calls = await server.tap.calls.map(\.name)
+            #expect(!calls.contains("cancel"))
+        }
+    }
+
     @Test func `a watch outlives a cut of the stream, and misses nothing`() async throws {
         try await LiveServer.run { server in
             try await server.submitWordcount()

@@ -110,6 +110,53 @@ import Testing
         }
     }
 
+    @Test func `the logs of a repeated operation are those of all its elements`() async throws {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  list: { run: 'echo listed; echo "[4, 5]" > $OPERON_OUTPUT' }
+                  part: { run: 'echo ${item}', forEach: { output: list } }
+                  fixed: { run: 'echo fixed ${item}', forEach: [7, 8] }
+                  still: { run: 'true', forEach: [1] }
+                """
+            )
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            for name in ["g/part", "g/part[*]"] {
+                let follow = name == "g/part" ? ["--follow"] : []
+                let logs = try await up.operon(["logs", name] + follow)
+                #expect(logs.end == .exit(0), "\(logs.errors)")
+                let lines = logs.outputLines.sorted()
+                #expect(lines.filter { $0.hasPrefix("part[") } == ["part[4] | 4", "part[5] | 5"])
+                #expect(lines.allSatisfy { $0.hasPrefix("part") }, "\(lines)")
+            }
+            let fixed = try await up.operon("logs", "g/fixed")
+            #expect(fixed.outputLines.sorted() == ["fixed[7] | fixed 7", "fixed[8] | fixed 8"])
+            let still = try await up.operon("logs", "g/still")
+            #expect(still.errors == "No element of “still” in graph g printed anything.\n")
+            let wrong = try await up.operon("logs", "g/prt[*]")
+            #expect(wrong.end == .exit(6))
+            #expect(wrong.errors.hasSuffix("Did you mean “g/part”?\n"), "\(wrong.errors)")
+            let shown = try await up.operon("show", "g/part[*]")
+            #expect(shown.errors.hasSuffix("Did you mean “g/part”?\n"), "\(shown.errors)")
+
+            let all = try await workspace.operon(["run", file, "fixed[*]"])
+            #expect(all.end == .exit(0), "\(all.errors)")
+            let one = try await workspace.operon(["run", file, "part[4]"])
+            #expect(one.end == .exit(6))
+            #expect(
+                one.errors.hasSuffix(
+                    "there is no operation “part[4]”: the elements of “part” are found while it "
+                        + "runs; name “part”\n"
+                ),
+                "\(one.errors)"
+            )
+        }
+    }
+
     @Test func `a pipe gets the bytes of an operation, and a cut log says what is missing`()
         async throws
     {
@@ -403,6 +450,35 @@ import Testing
             try run.type("y\n")
             #expect(try await run.end().end == .exit(0))
             #expect(FileManager.default.fileExists(atPath: workspace.path("deployed")))
+        }
+    }
+
+    @Test func `what fails while a question is open is told at once`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                name: g
+                operations:
+                  approve: { external: true }
+                  bad: { run: 'until [ -e go ]; do sleep 0.02; done; exit 3' }
+                """
+            )
+            let run = try workspace.start(
+                "operon",
+                ["run", "-j1", file],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            try await run.says("[y/n/c] ")
+            _ = try workspace.write("go", "")
+            try await run.says(" bad (")
+            try await run.says("[y/n/c] ", times: 2)
+            let screen = TerminalScreen(columns: 80, run.output.text).lines
+            #expect(screen.count == 3, "\(screen)")
+            #expect(screen.first == "“approve” waits for you.")
+            #expect(screen.last?.hasPrefix("Complete it?") == true)
+            try run.type("y\n")
+            #expect(try await run.end().end == .exit(1))
         }
     }
 

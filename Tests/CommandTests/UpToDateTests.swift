@@ -299,6 +299,8 @@ import Testing
                 #expect(lines.last?.hasSuffix("succeeded (up to date)") == true, "\(lines)")
                 let list = try await up.operon("operations", "g")
                 #expect(list.outputLines.count { $0.contains("(up to date)") } == 1)
+                let status = try await up.operon("status", "g")
+                #expect(status.output.contains("3: 2 succeeded (1 up to date), 1 failed"))
                 let json = try await up.operon("show", "g/made", "--output", "json")
                 let detail = try JSONDecoder().decode(
                     OperationDetail.self,

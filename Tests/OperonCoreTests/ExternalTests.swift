@@ -216,7 +216,7 @@ struct ExternalTests {
                 Issue.record("\(name): \(String(describing: error))")
                 continue
             }
-            #expect(field == "completion of “\(bench.id(name))”")
+            #expect(field == "“\(bench.id(name))” cannot be completed")
             #expect(why.contains(name == "a" ? "it is not external" : "it has not started"))
         }
         let ghost = OperationID(graph: GraphID(rawValue: 9), index: 0)

@@ -36,8 +36,8 @@ struct NumberedRefusalTests {
         #expect(
             worded(.notRetriedAlone(id(0), skippedFor: id(1, graph: 4)))
                 == .invalid(
-                    field: "retry of “3/a”",
-                    why: "it was skipped because of “4/b”: retry that"
+                    field: "“3/a” cannot be retried",
+                    why: "it was skipped because of “4/b”, so retry that"
                 )
         )
         #expect(

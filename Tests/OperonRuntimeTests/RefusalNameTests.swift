@@ -90,7 +90,7 @@ import Testing
                 try await client.retry(graph: "g", retry)
             }
             let why = "it has not finished"
-            #expect(unfinished?.refusal == .invalid(field: "retry of “0/a”", why: why))
+            #expect(unfinished?.refusal == .invalid(field: "“0/a” cannot be retried", why: why))
             let finished = await #expect(throws: ClientError.self) {
                 try await client.setPriority(of: selector("c"), to: .high)
             }

@@ -104,6 +104,29 @@ import Testing
 
     // MARK: - The display
 
+    @Test(arguments: [(80, ["failed a: exit code 1", "Sure? "]), (6, ["Sure? ", "said", "Sure? "])])
+    func `what comes while somebody types is above the prompt`(
+        columns: Int,
+        screen: [String]
+    ) async throws {
+        let output = ScreenOutput(columns: columns)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0)
+        )
+        await display.tick(at: at(1))
+        await display.pause()
+        await display.ask("Sure? ")
+        await display.tick(at: at(2))
+        let line = columns == 80 ? "failed a: exit code 1" : "said"
+        await display.print([line], at: at(3))
+        #expect(try output.screen() == screen)
+        // Nobody has ended the line of the prompt.
+        await display.resume(isAnswered: false, at: at(4))
+        await display.print(["more"], at: at(5))
+        #expect(try output.screen() == screen + ["more"])
+    }
+
     @Test func `on a pipe each start and each outcome is one line`() async {
         let output = ScreenOutput()
         let display = ProgressDisplay(

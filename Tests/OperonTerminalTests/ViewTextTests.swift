@@ -241,7 +241,7 @@ import Testing
         #expect(
             Self.pipe.cancelled(view, .graph("3"), cascade: false) == [
                 "Cancelled graph 3: 5 operations. 2 of them are running and were asked to stop.",
-                "7 operations depend on them and may still run.",
+                "7 operations depend on them and were not cancelled.",
                 "Operations that a worker has already may still start."
                     + " To wait until none can: operon cancel 3 --wait",
             ]

@@ -110,6 +110,8 @@ extension CoordinatorService {
         if scheduler.isCancelled(graph) { view.cancelReason = scheduler.cancelReason(of: graph) }
         view.suspension = scheduler.suspension(of: .graph(graph)).map { SuspensionView($0) }
         view.awaitingCompletion = scheduler.awaitedCount(of: graph)
+        let upToDate = scheduler.upToDateCount(of: graph)
+        view.upToDate = upToDate > 0 ? upToDate : nil
         if counts.unfinished == 0, !view.isOpen {
             view.exitCode =
                 counts.failed > 0

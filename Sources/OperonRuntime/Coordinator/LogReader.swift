@@ -73,9 +73,10 @@ actor LogReader {
 
     /// Reads what there is of an operation beyond its cursor.
     private func read(_ operation: OperationID, ends: [LogEnd]) async throws {
+        let name = await service.name(of: operation)
+        if let repeated = query.repeated, !RepeatedNames.isPart(name.name, of: repeated) { return }
         let cursor = cursors[operation]
         let before = await service.liveLog(of: operation, after: cursor)
-        let name = await service.name(of: operation)
         if ends.isEmpty, let cursor, let before, before.attempt == cursor.attempt {
             return add(before, name, cursor.number, of: operation)
         }

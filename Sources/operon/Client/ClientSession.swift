@@ -102,7 +102,8 @@ struct ClientSession: Sendable {
             query.limit = Self.namesMax
             let page = try? await client.operations(of: operation.graph, query)
             let names = page?.operations.map(\.name) ?? []
-            return near(operation.operation, among: names, prefix: operation.graph + "/")
+            let name = RepeatedNames.group(ofEach: operation.operation) ?? operation.operation
+            return near(name, among: names, prefix: operation.graph + "/")
                 ?? "\nTo list the operations: operon operations "
                 + "\(TerminalText.line(operation.graph))"
         case .queue(let name):

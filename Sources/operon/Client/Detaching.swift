@@ -1,5 +1,7 @@
+import Glibc
 import OperonArguments
 import OperonModel
+import OperonRuntime
 import OperonTerminal
 import Synchronization
 import UnixSignals
@@ -8,8 +10,12 @@ import UnixSignals
 enum Detaching {
     /// Returns the exit code of `body`. After SIGINT it prints how to resume watching and returns
     /// 0; after SIGTERM it returns 143.
+    ///
+    /// - Parameter ends: Whether a signal ends the program as if it did not handle it: a script
+    ///   that was interrupted while it waited must not go on.
     static func run(
         _ console: Console,
+        ends: Bool = false,
         saying sentences: @escaping @Sendable () -> [String],
         _ body: @escaping @Sendable () async throws -> Int32
     ) async throws -> Int32 {
@@ -18,9 +24,13 @@ enum Detaching {
             group.addTask { try await body() }
             group.addTask {
                 for await signal in signals {
-                    guard signal == .sigint else { return ExitStatus.terminated }
+                    guard signal == .sigint else {
+                        if ends { OwnProcess.end(by: SIGTERM) }
+                        return ExitStatus.terminated
+                    }
                     // A terminal prints ^C at the cursor, so the sentences start on a new line.
                     console.say((console.errors.isTerminal ? [""] : []) + sentences())
+                    if ends { OwnProcess.end(by: SIGINT) }
                     return ExitStatus.success
                 }
                 return nil

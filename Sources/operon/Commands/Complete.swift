@@ -78,13 +78,13 @@ struct Complete: AsyncParsableCommand {
         var attempt = attempt
         try await ClientSession.run(coordinator, about: .operation(operation)) { session in
             if givenCount == 0 {
+                let detail = try await session.client.operation(operation)
                 guard session.console.canAsk else {
                     throw Failure(
                         ExitStatus.usage,
                         "Nobody can be asked here: give --yes, --value, --fail or --cancel."
                     )
                 }
-                let detail = try await session.client.operation(operation)
                 guard let answer = await ask(detail, session) else {
                     throw ExitCode(ExitStatus.usage)
                 }

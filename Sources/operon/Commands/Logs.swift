@@ -12,11 +12,11 @@ struct Logs: AsyncParsableCommand {
         usage: "operon logs <graph>[/<operation>] [<options>]",
         discussion: """
             Prints the attempts of an operation in order, and of an attempt that runs what it has \
-            printed so far. Of a graph, each line begins with the name of its operation. Of an \
-            attempt that prints more than 1 MiB, the first 128 KiB and the last 896 KiB are kept; \
-            a line says how much is missing between them. On a terminal, escape sequences are \
-            removed and other control characters escaped; a pipe gets the bytes of an operation \
-            unchanged.
+            printed so far. Of a graph, or of all elements of a repeated operation (its name, or \
+            NAME[*]), each line begins with the name of its operation. Of an attempt that prints \
+            more than 1 MiB, the first 128 KiB and the last 896 KiB are kept; a line says how much \
+            is missing between them. On a terminal, escape sequences are removed and other control \
+            characters escaped; a pipe gets the bytes of an operation unchanged.
             """
     )
 
@@ -86,10 +86,20 @@ struct Logs: AsyncParsableCommand {
         _ query: LogQuery,
         _ session: ClientSession
     ) async throws {
-        var printer = LogPrinter(session.console, of: selector, isWhole: !query.follow)
+        var (selector, query) = (selector, query)
+        var asked: OperationDetail?
         if case .operation(let operation) = selector {
+            let detail = try await session.client.operation(operation.withoutEach)
+            if try await isRepeated(detail.operation, operation, session) {
+                selector = .graph(operation.graph)
+                query.repeated = detail.operation.name
+            } else {
+                asked = detail
+            }
+        }
+        var printer = LogPrinter(session.console, of: selector, isWhole: !query.follow)
+        if let detail = asked {
             // Only its attempts say whether a heading is needed above the first one.
-            let detail = try await session.client.operation(operation)
             try check(query, detail)
             printer.hasSeveralAttempts = detail.attempts.count > 1
             printer.lost = detail.attempts.filter { $0.ending == "lost" && query.wants($0) }
@@ -110,7 +120,20 @@ struct Logs: AsyncParsableCommand {
         guard printer.hasPrintedNothing, session.console.format == .text, !query.follow,
             query.tail == nil, query.since == nil
         else { return }
-        try await explainNothing(selector, query.attempt, session)
+        try await explainNothing(selector, query, session)
+    }
+
+    /// Whether an operation stands for its elements, which is what printed something.
+    private static func isRepeated(
+        _ operation: OperationView,
+        _ asked: OperationSelector,
+        _ session: ClientSession
+    ) async throws -> Bool {
+        guard operation.kind == Work.nothingKind else { return false }
+        var query = OperationQuery()
+        query.namePrefix = operation.name + "["
+        query.limit = 1
+        return try await !session.client.operations(of: asked.graph, query).operations.isEmpty
     }
 
     /// So many attempts whose logs are gone with their workers are named of a graph.
@@ -138,6 +161,11 @@ struct Logs: AsyncParsableCommand {
             for (place, record) in page.records.enumerated() {
                 // The numbers come from outside.
                 let index = first &+ UInt32(truncatingIfNeeded: place)
+                if let repeated = query.repeated,
+                    !RepeatedNames.isPart(record.name, of: repeated)
+                {
+                    continue
+                }
                 for attempt in record.attempts ?? [] where attempt.ending == "lost" {
                     guard query.attempt.map({ $0 == attempt.number }) ?? true,
                         !printed.contains(.init(operation: index, attempt: attempt.number))
@@ -169,9 +197,10 @@ struct Logs: AsyncParsableCommand {
     /// Why there is nothing: an empty log of something that failed is a question.
     private static func explainNothing(
         _ selector: LogSelector,
-        _ number: UInt32?,
+        _ query: LogQuery,
         _ session: ClientSession
     ) async throws {
+        let number = query.attempt
         let speech = session.console.speech
         switch selector {
         case .operation(let name):
@@ -184,7 +213,9 @@ struct Logs: AsyncParsableCommand {
             session.console.say([speech.printedNothing(attempt, of: detail.operation)])
         case .graph(let name):
             guard number == nil else { return }
-            session.console.say(["Nothing of graph \(TerminalText.line(name)) printed anything."])
+            let graph = "graph \(TerminalText.line(name))"
+            let repeated = query.repeated.map { "No element of “\(TerminalText.line($0))” in \(graph)" }
+            session.console.say(["\(repeated ?? "Nothing of \(graph)") printed anything."])
         }
     }
 }
@@ -193,6 +224,14 @@ extension LogQuery {
     fileprivate func wants(_ other: AttemptView) -> Bool {
         if let since, let end = other.endedAt?.time, end < since { return false }
         return attempt.map { $0 == other.number } ?? true
+    }
+}
+
+extension OperationSelector {
+    /// The operation that stands for the elements, if all of them are meant.
+    fileprivate var withoutEach: OperationSelector {
+        let group = RepeatedNames.group(ofEach: operation)
+        return group.map { OperationSelector(graph: graph, operation: $0) } ?? self
     }
 }
 

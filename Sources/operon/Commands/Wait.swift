@@ -48,6 +48,13 @@ struct Waiting: Sendable {
     ///
     /// - Parameter view: The graph as the coordinator showed it last.
     func run(_ view: GraphView, within limit: Duration?) async throws -> Int32 {
+        let sentence = session.console.speech.waitLeft(view)
+        return try await Detaching.run(session.console, ends: true, saying: { [sentence] }) {
+            try await wait(for: view, within: limit)
+        }
+    }
+
+    private func wait(for view: GraphView, within limit: Duration?) async throws -> Int32 {
         let graph = String(view.id)
         async let _: Void = remind(view)
         let ended = try await Timeout.within(limit) { try await end(of: graph) }

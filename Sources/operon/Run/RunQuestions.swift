@@ -121,10 +121,10 @@ final class RunQuestions: Sendable {
 
     private func ask(_ operation: OperationDescription, until isOver: Latch) async -> Reply {
         await screen.pause()
-        screen.print(Question(operation).lines(screen.style))
+        screen.show(Question(operation).lines(screen.style))
         let reply = await withTaskGroup(of: Reply.self) { group in
             group.addTask { [screen] in
-                await Question.answer { screen.printPrompt($0) }.map { .answer($0) } ?? .none
+                await Question.answer { screen.ask($0) }.map { .answer($0) } ?? .none
             }
             group.addTask {
                 await isOver.wait()

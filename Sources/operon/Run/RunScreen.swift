@@ -17,8 +17,6 @@ final class RunScreen: Sendable {
     private let done = Latch()
     /// Whether a tick is queued and not handled yet.
     private let isTicking = Mutex(false)
-    /// Whether somebody is to complete the last line on the screen.
-    private let hasPrompt = Mutex(false)
     private let isQuiet: Bool
     private let output: QueuedOutput
     private let place: RunStall.Place
@@ -33,7 +31,8 @@ final class RunScreen: Sendable {
         case line(String)
         case lines([String])
         case pause(Latch)
-        case resume
+        case ask(String)
+        case resume(isAnswered: Bool)
         case connected
         case restored([OperationProgress], isResumed: Bool)
         case tick
@@ -113,27 +112,11 @@ final class RunScreen: Sendable {
         await isPaused.wait()
     }
 
-    /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
-    func resume(isAnswered: Bool) {
-        if isAnswered { hasPrompt.withLock { $0 = false } }
-        leavePrompt()
-        continuation.yield(.resume)
-    }
-
     /// Prints the beginning of a line that somebody completes; only while the screen is paused.
-    func printPrompt(_ text: String) {
-        hasPrompt.withLock { $0 = true }
-        output.write(Array(text.utf8))
-    }
+    func ask(_ prompt: String) { continuation.yield(.ask(prompt)) }
 
-    /// Ends the line that nobody has completed, so that what comes has one of its own.
-    private func leavePrompt() {
-        let isOpen = hasPrompt.withLock { isOpen in
-            defer { isOpen = false }
-            return isOpen
-        }
-        if isOpen { output.write(Array("\n".utf8)) }
-    }
+    /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
+    func resume(isAnswered: Bool) { continuation.yield(.resume(isAnswered: isAnswered)) }
 
     /// Called once workers can be there to run operations.
     func connected() { continuation.yield(.connected) }
@@ -185,7 +168,9 @@ final class RunScreen: Sendable {
                 case .pause(let isPaused):
                     await display.pause()
                     isPaused.open()
-                case .resume: await display.resume(at: SystemClock.now())
+                case .ask(let prompt): await display.ask(prompt)
+                case .resume(let isAnswered):
+                    await display.resume(isAnswered: isAnswered, at: SystemClock.now())
                 case .connected:
                     await remark(stall.began(at: SystemClock.now()))
                 case .restored(let operations, let isResumed):
@@ -204,7 +189,6 @@ final class RunScreen: Sendable {
                     await explain(&stall, state, asking: coordinator, at: now)
                     await display.tick(at: now)
                 case .end:
-                    leavePrompt()
                     await display.finish(at: SystemClock.now())
                     done.open()
                     tasks.cancelAll()
@@ -212,7 +196,6 @@ final class RunScreen: Sendable {
                 }
             }
             // The run was given up: the screen is left clean.
-            leavePrompt()
             await display.finish(at: SystemClock.now())
             done.open()
         }
