@@ -131,7 +131,17 @@ import COperonYAML
             default: return nil
             }
         }
+        if problem.hasPrefix("mapping values are not allowed") {
+            return "“:” stands where no key can be: a text with “: ” must be in quotes, as in "
+                + "run: 'echo \"a: b\"'"
+        }
         switch context {
+        case "while parsing a flow mapping":
+            return "“,” or “}” is missing: within { … }, a text with braces, brackets, “,” or “: ” "
+                + "must be in quotes, as in \"${item}\""
+        case "while parsing a flow sequence":
+            return "“,” or “]” is missing: within [ … ], a text with braces, brackets, “,” or “: ” "
+                + "must be in quotes"
         case "while scanning an alias" where byte == UInt8(ascii: "]"):
             return "a name with brackets must be in quotes within a list, as in [\"fetch[*]\"]"
         case "while scanning an alias": return "a text that begins with “*” must be in quotes"

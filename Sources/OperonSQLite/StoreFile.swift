@@ -252,7 +252,7 @@ final class StoreFile {
                 .held,
                 """
                 The store “\(path)” is held by another process, and one at a time may have it. \
-                Stop that one, or give this one another path.
+                Stop that one and wait until it has ended, or give this one another path.
                 """
             )
         case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT:

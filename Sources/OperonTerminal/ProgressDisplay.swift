@@ -267,11 +267,15 @@ package actor ProgressDisplay {
         printer.write(prompt)
     }
 
-    /// - Parameter isAnswered: Whether somebody has ended the line of the prompt. If nobody has,
-    ///   what comes has a line of its own all the same.
-    package func resume(isAnswered: Bool, at now: Timestamp) {
-        if prompt != nil, !isAnswered { printer.write("\n") }
+    /// Nobody completes the line any more: what comes has a line of its own all the same.
+    package func withdrawPrompt() {
+        if prompt != nil { printer.write("\n") }
         prompt = nil
+    }
+
+    /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
+    package func resume(isAnswered: Bool, at now: Timestamp) {
+        if isAnswered { prompt = nil } else { withdrawPrompt() }
         isPaused = false
         redraw(at: now)
     }

@@ -9,6 +9,8 @@ struct TextTable {
         var isRight = false
         /// Whether the column may be shortened.
         var isFlexible = false
+        /// Other columns are left out before this one is shortened further than to this width.
+        var preferred = TextTable.flexibleMin
         /// The column with the smallest value is left out first; `Int.max`: never left out.
         var importance = Int.max
     }
@@ -27,7 +29,7 @@ struct TextTable {
     private var rows: [[Cell]] = []
 
     /// The minimum width of a shortened column.
-    private static let flexibleMin = 10
+    fileprivate static let flexibleMin = 10
     private static let gap = 2
 
     init(_ columns: [Column]) { self.columns = columns }
@@ -61,23 +63,30 @@ struct TextTable {
         func least(_ index: Int) -> Int {
             columns[index].isFlexible ? min(widths[index], Self.flexibleMin) : widths[index]
         }
-        func leastTotal() -> Int {
-            shown.reduce(-Self.gap) { $0 + least($1) + Self.gap }
+        func preferredTotal() -> Int {
+            shown.reduce(-Self.gap) { sum, index in
+                sum + max(least(index), min(widths[index], columns[index].preferred)) + Self.gap
+            }
         }
-        while leastTotal() > width,
+        while preferredTotal() > width,
             let worst = shown.filter({ columns[$0].importance < .max })
                 .min(by: { columns[$0].importance < columns[$1].importance })
         {
             shown.removeAll { $0 == worst }
         }
-        // The widest column is shortened first, so that short names stay whole.
-        while excess() > 0,
-            let widest = shown.filter({ widths[$0] > least($0) }).max(by: {
-                widths[$0] < widths[$1]
-            })
-        {
-            widths[widest] -= 1
+        // What is wider than it need be is shortened first, and the widest of that, so that short
+        // names stay whole.
+        func shorten(to bound: (Int) -> Int) {
+            while excess() > 0,
+                let widest = shown.filter({ widths[$0] > max(least($0), bound($0)) }).max(by: {
+                    widths[$0] < widths[$1]
+                })
+            {
+                widths[widest] -= 1
+            }
         }
+        shorten { columns[$0].preferred }
+        shorten { _ in 0 }
     }
 
     private func line(

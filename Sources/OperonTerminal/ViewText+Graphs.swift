@@ -10,6 +10,7 @@ extension ViewText {
             TextTable.Column(title: "ID", isRight: true),
             TextTable.Column(title: "NAME", isFlexible: true),
             TextTable.Column(title: "STATUS"),
+            TextTable.Column(title: "APPROVALS", isRight: true, importance: 6),
             TextTable.Column(title: "DONE", isRight: true),
             TextTable.Column(title: "FAILED", isRight: true, importance: 5),
             TextTable.Column(title: "SUBMITTED", importance: 3),
@@ -21,6 +22,7 @@ extension ViewText {
                 TextTable.Cell(String(graph.id)),
                 TextTable.Cell(shown(graph.name)),
                 TextTable.Cell(status(graph), tint(graph.status)),
+                TextTable.Cell(graph.awaitingCompletion.map { "\($0)" } ?? "", .attention),
                 TextTable.Cell("\(counts.finished)/\(counts.total)"),
                 TextTable.Cell(counts.failed == 0 ? "" : String(counts.failed), .bad),
                 TextTable.Cell(time(graph.submittedAt)),
@@ -30,12 +32,10 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// The status, whether the graph is open, where the status does not imply it, and whether it
-    /// waits for somebody.
+    /// The status, and whether the graph is open, where the status does not imply it.
     private func status(_ graph: GraphView) -> String {
         var status = graph.status.rawValue
         if graph.isOpen, graph.status != .idle { status += ", open" }
-        if let count = graph.awaitingCompletion { status += ", " + plural(count, "approval") }
         return status
     }
 

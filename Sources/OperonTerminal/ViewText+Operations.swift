@@ -15,7 +15,7 @@ extension ViewText {
         let hasCounts = rows.contains { if case .repeated = $0 { true } else { false } }
         var table = TextTable([
             TextTable.Column(title: "OPERATION", isFlexible: true),
-            TextTable.Column(title: "STATE", isFlexible: hasCounts),
+            TextTable.Column(title: "STATE", isFlexible: hasCounts, preferred: 40),
             TextTable.Column(title: "QUEUE", isFlexible: true, importance: 3),
             TextTable.Column(title: "PRIORITY", importance: 1),
             TextTable.Column(title: "ATTEMPTS", isRight: true, importance: 2),

@@ -112,7 +112,7 @@ import Testing
             #expect(listed.output.contains("\n  Send the report?\n"))
             #expect(listed.output.contains("TIMES OUT"))
             let all = try await up.operon("list")
-            #expect(all.output.contains("running, 2 approvals"), "\(all.output)")
+            #expect(all.output.contains(#/asks +running +2 /#), "\(all.output)")
             let status = try await up.operon("status", "asks")
             #expect(status.output.contains("2; to list them: operon approvals"), "\(status.output)")
             #expect(try await up.operon("approvals", "--output", "quiet").outputLines.count == 2)

@@ -157,6 +157,16 @@ import Testing
                 "a text that begins with “&” must be in quotes"
             ),
             (
+                "operations:\n  é:\n    run: echo \"status: ok\": done\n", "3:22",
+                "“:” stands where no key can be: a text with “: ” must be in quotes, as in "
+                    + "run: 'echo \"a: b\"'"
+            ),
+            (
+                "operations:\n  é: { run: echo ${HOME} }\n", "2:19",
+                "“,” or “}” is missing: within { … }, a text with braces, brackets, “,” or “: ” "
+                    + "must be in quotes, as in \"${item}\""
+            ),
+            (
                 "operations:\n  é: { run: x, dependencies: [é[*]] }\n", "2:34",
                 "a name with brackets must be in quotes within a list, as in [\"fetch[*]\"]"
             ),

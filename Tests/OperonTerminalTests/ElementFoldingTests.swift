@@ -181,6 +181,24 @@ import Testing
         }
     }
 
+    @Test func `the states of elements are whole where queues and priorities would be`() {
+        var folding = OperationFolding()
+        for index in UInt32(0)..<170 {
+            let outcome: OutcomeKind = index == 0 ? .failed : index == 1 ? .skipped : .succeeded
+            folding.add(Self.view(index, "s[\(index)]", outcome))
+        }
+        folding.add(Self.view(170, "s", nil, kind: Work.nothingKind))
+        func shown(_ width: Int) -> [String] {
+            ViewText(style: unicode, width: width).operations(Array(folding.rows))
+        }
+        let counts = "170: 168 succeeded, 1 failed, 1 skipped"
+        #expect(shown(80).last == "3/s[*]     \(counts)  default  normal         340")
+        #expect(shown(70).last == "3/s[*]     \(counts)  default       340")
+        #expect(shown(52).last == "3/s[*]     \(counts)")
+        let narrow = shown(40)
+        #expect(narrow.allSatisfy { TerminalText.width($0) <= 40 }, "\(narrow)")
+    }
+
     @Test func `a drawing has one operation for elements that are not there yet`() {
         var adding = Self.operation("r.forEach", ["list", "setup"])
         adding.work = .registered(kind: Work.forEachKind, input: .empty)

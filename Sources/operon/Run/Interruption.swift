@@ -41,6 +41,7 @@ actor Interruption {
             killed.open()
             return
         }
+        screen.withdrawPrompt()
         screen.say(
             "Cancelling. Running operations were asked to stop; press Ctrl-C again to kill them."
         )

@@ -32,6 +32,7 @@ final class RunScreen: Sendable {
         case lines([String])
         case pause(Latch)
         case ask(String)
+        case withdrawPrompt
         case resume(isAnswered: Bool)
         case connected
         case restored([OperationProgress], isResumed: Bool)
@@ -115,6 +116,9 @@ final class RunScreen: Sendable {
     /// Prints the beginning of a line that somebody completes; only while the screen is paused.
     func ask(_ prompt: String) { continuation.yield(.ask(prompt)) }
 
+    /// Nobody needs to complete the line any more: what comes is printed below it.
+    func withdrawPrompt() { continuation.yield(.withdrawPrompt) }
+
     /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
     func resume(isAnswered: Bool) { continuation.yield(.resume(isAnswered: isAnswered)) }
 
@@ -169,6 +173,7 @@ final class RunScreen: Sendable {
                     await display.pause()
                     isPaused.open()
                 case .ask(let prompt): await display.ask(prompt)
+                case .withdrawPrompt: await display.withdrawPrompt()
                 case .resume(let isAnswered):
                     await display.resume(isAnswered: isAnswered, at: SystemClock.now())
                 case .connected:
