@@ -60,7 +60,8 @@ package enum NumberedRefusal: Error, Hashable, Sendable {
             return invalid("dependencies", id, "it does not depend on “\(named(other))”")
         case .notRetried(let id, let why): return cannot("retried", id, why)
         case .notRetriedAlone(let id, let cause):
-            return cannot("retried", id, "it was skipped because of “\(named(cause))”, so retry that")
+            let why = "it was skipped because of “\(named(cause))”, so retry that"
+            return cannot("retried", id, why)
         case .notCompleted(let id, let why): return cannot("completed", id, why)
         }
     }

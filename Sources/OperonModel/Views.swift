@@ -415,6 +415,8 @@ package struct ClusterView: Hashable, Sendable, Codable {
 
     /// `broker` of a coordinator that needs none.
     package static let noBroker = "none"
+    /// `broker` and `store` if nothing is wrong.
+    package static let well = "ok"
 
     package init(
         version: String,

@@ -268,7 +268,7 @@ package struct TopScreen: Sendable {
         ] where first.count + 2 + more.count <= width {
             first += "; " + more
         }
-        let well = ["ok", ClusterView.noBroker]
+        let well = [ClusterView.well, ClusterView.noBroker]
         let troubles = [("broker", cluster.broker), ("store", cluster.store)].filter {
             !well.contains($0.1)
         }

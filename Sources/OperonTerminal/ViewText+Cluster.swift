@@ -61,7 +61,7 @@ extension ViewText {
     }
 
     private func health(_ text: String) -> String {
-        style.tinted(shown(text), text == "ok" ? .good : .bad)
+        style.tinted(shown(text), text == ClusterView.well ? .good : .bad)
     }
 
     // MARK: - Queues

@@ -108,7 +108,8 @@ extension ViewText {
 
     /// The end of a graph, for a command that waited for it.
     package func ended(_ graph: GraphView) -> [String] {
-        [style.tinted(name(graph), .strong) + " finished. " + counts(graph.counts, upToDate: graph.upToDate)]
+        let counts = counts(graph.counts, upToDate: graph.upToDate)
+        return [style.tinted(name(graph), .strong) + " finished. " + counts]
     }
 
     /// The operations that failed, at the end of `watch`, and where to read more.

@@ -211,7 +211,7 @@ import Testing
     }
 
     /// A container may have root and no right to mount.
-    private static let canMount: Bool = {
+    static let canMount: Bool = {
         let probe = Process()
         probe.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         probe.arguments = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]

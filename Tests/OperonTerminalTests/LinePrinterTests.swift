@@ -104,7 +104,9 @@ import Testing
 
     // MARK: - The display
 
-    @Test(arguments: [(80, ["failed a: exit code 1", "Sure? "]), (6, ["Sure? ", "said", "Sure? "])])
+    @Test(arguments: [
+        (80, ["failed a: exit code 1", "Sure? "]), (6, ["Sure? ", "said", "Sure? "]),
+    ])
     func `what comes while somebody types is above the prompt`(
         columns: Int,
         screen: [String]

@@ -32,9 +32,12 @@ extension CoordinatorService {
         return "\(runKey) \(graph.rawValue) \(digits.joined())"
     }
 
-    /// Cancels the graphs that a run replaces, before any worker can take something of them.
-    package func cancelGraphs(before graph: GraphID) throws(ClientError) {
+    /// Cancels the graphs that a run replaces, and notes what has to run again of the one that goes
+    /// on, before any worker can take something of them: what fails from then on fails in this run.
+    package func prepareRun(of graph: GraphID) throws(ClientError) {
         for other in catalog.keptGraphs.prefix(while: { $0 < graph }) { try cancelReplaced(other) }
+        guard graph < catalog.next, !scheduler.isCancelled(graph) else { return }
+        keeping?.unsuccessful = scheduler.unsuccessful(in: graph)
     }
 
     /// Decides what to do with the store's graphs. Those that the file has replaced are cancelled
@@ -138,7 +141,12 @@ extension CoordinatorService {
             try await durable()
             var again = RetryRequest()
             again.cancelled = true
-            _ = try await retry(plan.graph, again, by: "")
+            if let unsuccessful = keeping?.unsuccessful {
+                again.operations = unsuccessful.map { "@\($0)" }
+            }
+            if keeping?.unsuccessful?.isEmpty != true {
+                _ = try await retry(plan.graph, again, by: "")
+            }
             restored(scheduler.progress(of: plan.graph))
             return try await durable()
         }

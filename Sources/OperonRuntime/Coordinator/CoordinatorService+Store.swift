@@ -58,6 +58,9 @@ extension CoordinatorService {
         var marks: [(step: UInt64, event: UInt64)] = []
         /// Why nothing can be stored at present.
         var trouble: StoreError?
+        var news = StoreNews()
+        /// What had failed or was cancelled when a run went on; `nil`: everything that has by then.
+        var unsuccessful: [UInt32]?
         /// Each waiter is removed when it stops waiting, whatever the reason.
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
@@ -238,8 +241,10 @@ extension CoordinatorService {
     }
 
     private func report(_ trouble: StoreError?) {
-        guard keeping?.trouble != trouble else { return }
         keeping?.trouble = trouble
+        guard keeping?.news.shows(isInTrouble: trouble != nil, at: machineTime.now()) == true else {
+            return
+        }
         if let trouble {
             logger.error("the store takes no records", metadata: ["reason": "\(trouble)"])
         } else {
@@ -448,6 +453,29 @@ extension ClusterEvent {
         self.init(kind, at: at)
         self.worker = worker.incarnation
         workerName = worker.name
+    }
+}
+
+/// Whether the log says that the store takes no records, or takes them again. On a disk that is
+/// nearly full, one commit fits and the next one does not.
+package struct StoreNews {
+    /// Trouble is told at most once in this time.
+    package static let interval = Duration.seconds(60)
+
+    private var isTold = false
+    private var toldAt: Timestamp?
+
+    package init() {}
+
+    /// Is asked at each try of a commit, so that trouble which lasts is told in the end.
+    package mutating func shows(isInTrouble: Bool, at now: Timestamp) -> Bool {
+        guard isInTrouble != isTold else { return false }
+        if isInTrouble {
+            if let toldAt, now - toldAt < Self.interval { return false }
+            toldAt = now
+        }
+        isTold = isInTrouble
+        return true
     }
 }
 

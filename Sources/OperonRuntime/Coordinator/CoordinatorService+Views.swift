@@ -409,8 +409,8 @@ extension CoordinatorService {
             now: TimeText(time.wall()),
             broker: transport.isWithinProcess
                 ? ClusterView.noBroker
-                : scheduler.isUp ? "ok" : "There is no connection to the broker.",
-            store: keeping?.trouble?.message ?? "ok",
+                : scheduler.isUp ? ClusterView.well : "There is no connection to the broker.",
+            store: keeping?.trouble?.message ?? ClusterView.well,
             workers: alive.count,
             slots: alive.reduce(0) { $0 + ($1.isDraining ? 0 : $1.slots) },
             busySlots: alive.reduce(0) { $0 + min($1.executing, $1.slots) },

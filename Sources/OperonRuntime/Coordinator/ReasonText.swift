@@ -63,8 +63,8 @@ extension CoordinatorService {
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion(let attempt):
             let text =
-                "It is external: attempt \(attempt) waits for somebody to complete it. To list "
-                + "what waits: operon approvals"
+                "It is external: attempt \(attempt) waits for somebody to complete it. To answer: "
+                + "operon complete; to list what waits: operon approvals"
             return ReasonView(code: "awaitsCompletion", text: text)
         case .disconnected:
             let text = "The coordinator has no connection to its broker."

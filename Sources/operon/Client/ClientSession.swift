@@ -25,13 +25,20 @@ struct ClientSession: Sendable {
 
     /// Connects to the coordinator and runs the command.
     ///
+    /// - Parameter changes: Whether the command asks for a change, which is answered when it is on
+    ///   the disk.
     /// - Throws: `Failure` with the exit code that describes the error.
     static func run(
         _ arguments: ClientArguments,
         about subject: Subject? = nil,
+        changes: Bool = false,
         _ body: (ClientSession) async throws -> Void
     ) async throws {
-        try await run(arguments.address, arguments.output, about: subject, body)
+        try await run(arguments.address, arguments.output, about: subject) { session in
+            guard changes else { return try await body(session) }
+            async let _: Void = session.tellStoreTrouble()
+            try await body(session)
+        }
     }
 
     /// Connects to the coordinator and runs a command that prints in this format.
@@ -79,6 +86,28 @@ struct ClientSession: Sendable {
         error.message.split(separator: "\n").map { TerminalText.line(String($0)) }
             .joined(separator: "\n")
     }
+
+    /// Says once that a change waits for the coordinator's disk, and when it need not any more.
+    private func tellStoreTrouble() async {
+        var pause = Self.storePause
+        var isTold = false
+        // Nobody tells a request why it has no answer yet, so this polls.
+        while (try? await Task.sleep(for: pause)) != nil {
+            pause = min(pause * 2, Self.storePauseMax)
+            guard let store = try? await client.status().store, !Task.isCancelled else { continue }
+            let isWaiting = store != ClusterView.well
+            guard isWaiting != isTold else { continue }
+            isTold = isWaiting
+            let sentence =
+                isWaiting
+                ? "The coordinator waits for its store: \(store)"
+                : "The coordinator's store takes records again."
+            console.say([TerminalText.line(sentence)])
+        }
+    }
+
+    private static let storePause = Duration.seconds(5)
+    private static let storePauseMax = Duration.seconds(60)
 
     // MARK: - Names that are nearly right
 

@@ -76,7 +76,8 @@ struct Complete: AsyncParsableCommand {
     func run() async throws {
         var completion = try self.completion()
         var attempt = attempt
-        try await ClientSession.run(coordinator, about: .operation(operation)) { session in
+        let subject = ClientSession.Subject.operation(operation)
+        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
             if givenCount == 0 {
                 let detail = try await session.client.operation(operation)
                 guard session.console.canAsk else {

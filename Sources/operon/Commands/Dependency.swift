@@ -55,7 +55,8 @@ struct DependencyAdd: AsyncParsableCommand {
 
     func run() async throws {
         let (operation, on) = (dependency.operation, dependency.on)
-        try await ClientSession.run(coordinator, about: .operations([operation, on])) { session in
+        let subject = ClientSession.Subject.operations([operation, on])
+        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
             let detail = try await session.client.addDependency(of: operation, on: on, when.value)
             try session.console.tell(detail, names: [detail.operation.selector]) {
                 // Names of graphs are used again; the number stays.
@@ -83,7 +84,8 @@ struct DependencyRemove: AsyncParsableCommand {
 
     func run() async throws {
         let (operation, on) = (dependency.operation, dependency.on)
-        try await ClientSession.run(coordinator, about: .operations([operation, on])) { session in
+        let subject = ClientSession.Subject.operations([operation, on])
+        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
             let detail = try await session.client.removeDependency(of: operation, on: on)
             try session.console.tell(detail, names: [detail.operation.selector]) {
                 $0.dependsNoMore(detail, on: "\(on.graph)/\(on.operation)")

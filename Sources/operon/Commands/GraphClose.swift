@@ -16,7 +16,7 @@ struct GraphClose: AsyncParsableCommand {
     @OptionGroup var coordinator: ClientArguments
 
     func run() async throws {
-        try await ClientSession.run(coordinator, about: .graph(graph)) { session in
+        try await ClientSession.run(coordinator, about: .graph(graph), changes: true) { session in
             let view: GraphView
             do throws(ClientError) {
                 view = try await session.client.close(graph: graph)

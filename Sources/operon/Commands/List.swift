@@ -44,7 +44,9 @@ struct List: AsyncParsableCommand {
                 $0.graphs(graphs)
             }
             if graphs.isEmpty {
-                session.console.say(["There are no such graphs. To submit one: operon submit FILE"])
+                let isFiltered = status != nil || name != nil || paging.after != nil
+                let none = isFiltered ? "There are no such graphs." : "There are no graphs yet."
+                session.console.say([none + " To submit one: operon submit FILE"])
             }
             if let next { session.console.say(["To list more: operon list --after \(next)"]) }
         }

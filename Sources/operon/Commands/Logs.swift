@@ -214,8 +214,8 @@ struct Logs: AsyncParsableCommand {
         case .graph(let name):
             guard number == nil else { return }
             let graph = "graph \(TerminalText.line(name))"
-            let repeated = query.repeated.map { "No element of “\(TerminalText.line($0))” in \(graph)" }
-            session.console.say(["\(repeated ?? "Nothing of \(graph)") printed anything."])
+            let element = query.repeated.map { "No element of “\(TerminalText.line($0))” in " }
+            session.console.say(["\(element ?? "Nothing of ")\(graph) printed anything."])
         }
     }
 }

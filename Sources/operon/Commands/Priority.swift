@@ -19,7 +19,8 @@ struct Priority: AsyncParsableCommand {
     @OptionGroup var coordinator: ClientArguments
 
     func run() async throws {
-        try await ClientSession.run(coordinator, about: .operation(operation)) { session in
+        let subject = ClientSession.Subject.operation(operation)
+        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
             let view = try await session.client.setPriority(of: operation, to: level.value)
             try session.console.tell(view, names: [view.selector]) { $0.prioritised(view) }
         }

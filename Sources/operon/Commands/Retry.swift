@@ -131,7 +131,8 @@ struct Retry: AsyncParsableCommand {
             var request = RetryRequest()
             request.operations = operations
             request.cancelled = cancelled
-            return try await ClientSession.run(coordinator, about: subject) { session in
+            return try await ClientSession.run(coordinator, about: subject, changes: true) {
+                session in
                 do {
                     let view = try await session.client.retry(graph: graph, request)
                     let isInVain =
@@ -155,7 +156,7 @@ struct Retry: AsyncParsableCommand {
         let file = try with.map { path throws(Failure) in
             try reading.read(path)
         }
-        try await ClientSession.run(coordinator, about: subject) { session in
+        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
             let view =
                 if let file {
                     try await session.resubmit(file, of: graph, again: operations, ending)

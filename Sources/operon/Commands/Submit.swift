@@ -82,7 +82,7 @@ struct Submit: AsyncParsableCommand {
         submission.idempotencyKey = key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)
         let subject = graph.map { ClientSession.Subject.graph($0) }
-        try await ClientSession.run(coordinator, about: subject) { session in
+        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
             let view = try await send(submission, from: read, session)
             let id = String(view.id)
             switch session.console.format {

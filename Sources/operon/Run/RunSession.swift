@@ -295,7 +295,7 @@ struct RunSession {
     private func serve(_ host: CoordinatorHost, _ offer: LocalOffer?) async throws -> Ending {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let interruption = Interruption(growing)
-        try await host.service.cancelGraphs(before: growing.id)
+        try await host.service.prepareRun(of: growing.id)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await host.run() }
             group.addTask { await screen.run(asking: host.service) }

@@ -1,0 +1,56 @@
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonTestKit
+import Testing
+
+/// A run whose state is kept, and that goes on after its process died.
+@Suite(.timeLimit(.minutes(5))) struct ResumedRunTests {
+    private let store = InMemoryStore(reign: Reign(rawValue: 5))
+    private let graph = GraphDescription(
+        name: "g",
+        operations: ["before", "after"].map { name in
+            OperationDescription(name: name, work: .registered(kind: "K", input: .empty))
+        }
+    )
+    private let failure = AttemptResult(
+        end: .failed(.exit(code: 1)),
+        startedAt: .zero,
+        endedAt: .zero,
+        output: .empty
+    )
+
+    private func takeUp(_ service: CoordinatorService) async throws {
+        let compiled = try CompiledGraph.compile(graph)
+        let plan = try await service.planRun(graph, compiled: compiled, again: [])
+        try await service.takeUp(plan, traceParent: "") { _ in }
+    }
+
+    @Test func `what fails before the run has asked what to try again failed in this run`()
+        async throws
+    {
+        let id = GraphID(rawValue: 0)
+        try await ManualCluster.run(store) { cluster in
+            try await takeUp(cluster.service)
+            try await cluster.join(slots: 1, kinds: ["K"])
+            let held = try await cluster.dispatched("before").held
+            try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
+            try await cluster.service.kept()
+        }
+        try await ManualCluster.run(store) { cluster in
+            try await cluster.service.prepareRun(of: id)
+            // Its worker is there before it has compared the file, and has lost what it held.
+            try await cluster.join(slots: 1, kinds: ["K"])
+            let held = try await cluster.dispatched("after").held
+            try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
+            try await takeUp(cluster.service)
+
+            _ = try await cluster.dispatched("before")
+            let outcome = await cluster.service.query {
+                $0.outcomeKind(of: OperationID(graph: id, index: 1))
+            }
+            #expect(outcome == .failed)
+        }
+    }
+}
