@@ -133,7 +133,7 @@ import COperonYAML
         }
         if problem.hasPrefix("mapping values are not allowed") {
             return "“:” stands where no key can be: a text with “: ” must be in quotes, as in "
-                + "run: 'echo \"a: b\"'"
+                + "run: 'echo \"a: b\"', or the line is indented too far"
         }
         switch context {
         case "while parsing a flow mapping":

@@ -54,12 +54,21 @@ package struct LinePrinter: Sendable {
         guard !lines.isEmpty else { return }
         let columns = (output.size() ?? LinePrinter.fallbackSize).columns
         // Of a prompt that wraps, only the last row could be erased.
-        let begin = style.overprints && prompt.count < columns ? "\r\u{1B}[J" : "\n"
+        let fits = style.overprints && TerminalText.width(prompt) < columns
+        let begin = fits ? Self.eraseLine : "\n"
         output.write(Array((begin + lines.map { $0 + "\n" }.joined() + prompt).utf8))
     }
 
-    /// Prints text as it is. Nothing else is on its line.
-    package func write(_ text: String) { output.write(Array(text.utf8)) }
+    /// Prints the beginning of a line that somebody completes. If it was printed again after they
+    /// had ended the line, that is taken away.
+    package func prompt(_ text: String) {
+        output.write(Array(((style.overprints ? Self.eraseLine : "") + text).utf8))
+    }
+
+    /// Ends a line that nobody completes.
+    package func endLine() { output.write(Array("\n".utf8)) }
+
+    private static let eraseLine = "\r\u{1B}[J"
 
     /// Whether enough time has passed since the last redraw.
     package func isDue(at now: Timestamp) -> Bool {

@@ -264,18 +264,23 @@ package actor ProgressDisplay {
     /// What is printed meanwhile comes above it.
     package func ask(_ prompt: String) {
         self.prompt = prompt
-        printer.write(prompt)
+        printer.prompt(prompt)
     }
 
     /// Nobody completes the line any more: what comes has a line of its own all the same.
     package func withdrawPrompt() {
-        if prompt != nil { printer.write("\n") }
+        if prompt != nil { printer.endLine() }
         prompt = nil
     }
 
     /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
     package func resume(isAnswered: Bool, at now: Timestamp) {
-        if isAnswered { prompt = nil } else { withdrawPrompt() }
+        if isAnswered {
+            printer.prompt("")
+            prompt = nil
+        } else {
+            withdrawPrompt()
+        }
         isPaused = false
         redraw(at: now)
     }

@@ -166,10 +166,10 @@ extension RunReport {
 
     /// The shortest possible duration follows from the graph and the slots.
     private func timeLine(style: TerminalStyle) -> String {
-        let line = "took " + TimeFormat.short(makespan)
+        let line = "took " + TimeFormat.words(makespan)
         guard lowerBound > .zero else { return line }
         let slots = plural(slots, "slot")
-        return line + "; the shortest possible on \(slots) is \(TimeFormat.short(lowerBound))"
+        return line + "; the shortest possible on \(slots) is \(TimeFormat.words(lowerBound))"
     }
 
     private func shown(_ text: String, _ style: TerminalStyle) -> String {

@@ -23,6 +23,13 @@ package enum TimeFormat {
         return clock(duration)
     }
 
+    /// The same in a sentence: `12 ms`, `1.2 s`, `12:03`.
+    package static func words(_ duration: Duration) -> String {
+        let text = short(duration)
+        let number = text.prefix { !$0.isLetter }
+        return number.count == text.count ? text : "\(number) \(text.dropFirst(number.count))"
+    }
+
     /// Seconds with up to six decimals, as JSON writes a number: `12`, `0.5`, `-1.25`.
     package static func decimalSeconds(_ duration: Duration) -> String {
         let microseconds = duration.nanoseconds / 1_000

@@ -141,7 +141,8 @@ extension ViewText {
         let detail = self.detail(operation)
         let end = verb(operation) + tinted(operation)
         let why = detail.isEmpty ? "" : (operation.outcome == .skipped ? " " : ": ") + detail
-        return [said("\(name(operation)) printed nothing; it \(end)\(why).")]
+        let sentence = "\(name(operation)) printed nothing; it \(end)\(why)"
+        return [said(sentence.hasSuffix(".") ? sentence : sentence + ".")]
     }
 
     private func verb(_ operation: OperationView) -> String {

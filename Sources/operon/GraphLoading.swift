@@ -134,8 +134,13 @@ struct GraphFileArguments: ParsableArguments {
         var isNeeded = [Bool](repeating: false, count: graph.operations.count)
         var open: [Int] = []
         for target in targets {
-            let each = RepeatedNames.group(ofEach: target)
-            guard let number = numbers[target] ?? each.flatMap({ numbers[$0] }) else {
+            let group = RepeatedNames.group(ofEach: target).flatMap { group in
+                let isRepeated = graph.operations.contains {
+                    RepeatedNames.isPart($0.name, of: group)
+                }
+                return isRepeated ? numbers[group] : nil
+            }
+            guard let number = numbers[target] ?? group else {
                 throw .unknownOperation(name: target, namedBy: commandLine)
             }
             open.append(number)

@@ -38,7 +38,7 @@ import Testing
             try await up.restart()
 
             let explained = try await up.operon("explain", "release/approve")
-            #expect(explained.output.contains("waits for somebody to complete it"))
+            #expect(explained.output.contains("): operon complete 0/approve\n"))
             let detail = try await detail("release/approve", up)
             let attempt = try #require(detail.attempts.last)
             #expect(attempt.worker.isEmpty && attempt.ending == nil)

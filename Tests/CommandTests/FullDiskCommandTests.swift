@@ -8,10 +8,10 @@ import Testing
     private static let script = """
         mount -t tmpfs -o size=32m tmpfs disk || exit 1
         (
-            until [ -e fill ]; do sleep 0.02; done
+            timeout 170 sh -c 'until [ -e fill ]; do sleep 0.02; done'
             cat /dev/zero >disk/filler 2>/dev/null
             touch full
-            until [ -e empty ]; do sleep 0.02; done
+            timeout 170 sh -c 'until [ -e empty ]; do sleep 0.02; done'
             rm disk/filler
         ) &
         exec "$0" up --store disk/kept.db --listen "unix:$PWD/operon.sock"

@@ -122,6 +122,7 @@ import Testing
                   part: { run: 'echo ${item}', forEach: { output: list } }
                   fixed: { run: 'echo fixed ${item}', forEach: [7, 8] }
                   still: { run: 'true', forEach: [1] }
+                  plain: { run: 'true' }
                 """
             )
             #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
@@ -140,6 +141,12 @@ import Testing
             let wrong = try await up.operon("logs", "g/prt[*]")
             #expect(wrong.end == .exit(6))
             #expect(wrong.errors.hasSuffix("Did you mean “g/part”?\n"), "\(wrong.errors)")
+            let plain = try await up.operon("logs", "g/plain[*]")
+            #expect(plain.end == .exit(6) && plain.errors.hasSuffix("Did you mean “g/plain”?\n"))
+            let target = try await workspace.operon(["run", file, "plain[*]"])
+            #expect(target.end == .exit(6), "\(target.errors)")
+            let empty = try await up.operon("logs", "g/plain")
+            #expect(empty.errors == "0/plain printed nothing; it succeeded.\n")
             let shown = try await up.operon("show", "g/part[*]")
             #expect(shown.errors.hasSuffix("Did you mean “g/part”?\n"), "\(shown.errors)")
 
@@ -476,7 +483,7 @@ import Testing
             let screen = TerminalScreen(columns: 80, run.output.text).lines
             #expect(screen.count == 3, "\(screen)")
             #expect(screen.first == "“approve” waits for you.")
-            #expect(screen.last?.hasPrefix("Complete it?") == true)
+            #expect(screen.last?.hasPrefix("Complete “approve”?") == true)
             try run.type("y\n")
             #expect(try await run.end().end == .exit(1))
         }

@@ -15,7 +15,7 @@ import Testing
 
     /// Durations differ from run to run.
     private static func masked(_ text: String) -> String {
-        text.replacing(/\d+(\.\d+)?(ms|s)\b/, with: "TIME")
+        text.replacing(/\d+(\.\d+)? ?(ms|s)\b/, with: "TIME")
     }
 
     // MARK: - Pipes

@@ -98,7 +98,8 @@ import Testing
         ("a", "a", true), ("a", "b", false), ("a", "a\nb", false), ("…", "", true),
         ("…\nb", "a\nx\nb", true), ("a\n…", "a", true), ("a\n…\nc", "a\nb", false),
         ("a … c", "a b c", true), ("a … c", "a b d", false), ("a  b", "a b", true),
-        ("took 21ms", "took 1.5s", true), ("took 21ms", "took long", false),
+        ("took 21ms", "took 1.5s", true), ("took 21 ms", "took 1.5 s", true),
+        ("took 21ms", "took long", false),
         ("2026-05-01 10:00:00Z x", "2027-01-01 00:00:00Z x", true), ("0:01", "12:34", true),
         ("/home/ann/a", "/tmp/b/a", true), ("3 left", "4 left", false),
     ])
@@ -154,7 +155,7 @@ struct PageCommand: Equatable {
         let patterns = [
             (#"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?"#, "TIME"),
             (#"\d{4}-\d\d-\d\d"#, "DATE"),
-            (#"\b\d+(\.\d+)?(ns|us|µs|ms|s|m)\b"#, "0s"),
+            (#"\b\d+(\.\d+)? ?(ns|us|µs|ms|s|m)\b"#, "0s"),
             (#"\b\d+:\d\d(:\d\d)?\b"#, "0:00"),
             (#" +"#, " "),
             (#" $"#, ""),

@@ -159,7 +159,7 @@ import Testing
             (
                 "operations:\n  é:\n    run: echo \"status: ok\": done\n", "3:22",
                 "“:” stands where no key can be: a text with “: ” must be in quotes, as in "
-                    + "run: 'echo \"a: b\"'"
+                    + "run: 'echo \"a: b\"', or the line is indented too far"
             ),
             (
                 "operations:\n  é: { run: echo ${HOME} }\n", "2:19",

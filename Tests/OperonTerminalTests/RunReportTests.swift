@@ -269,7 +269,7 @@ import Testing
                 "1 cancelled: not needed",
                 "wordcount: 6 operations: 1 succeeded, 1 failed, 1 cancelled, 2 skipped,"
                     + " 1 unfinished",
-                "took 4.0s; the shortest possible on 2 slots is 3.2s",
+                "took 4.0 s; the shortest possible on 2 slots is 3.2 s",
             ]
         )
     }
@@ -303,7 +303,7 @@ import Testing
         #expect(
             report.summary(style: .plain) == [
                 "wordcount: 1 operation: 1 succeeded",
-                "took 4.0s; the shortest possible on 1 slot is 6.4s",
+                "took 4.0 s; the shortest possible on 1 slot is 6.4 s",
             ]
         )
     }

@@ -141,10 +141,11 @@ extension CoordinatorService {
             try await durable()
             var again = RetryRequest()
             again.cancelled = true
-            if let unsuccessful = keeping?.unsuccessful {
-                again.operations = unsuccessful.map { "@\($0)" }
-            }
-            if keeping?.unsuccessful?.isEmpty != true {
+            let unsuccessful = keeping?.unsuccessful
+            again.operations = (unsuccessful ?? []).map { "@\($0)" }
+            // If it was cancelled since, by a signal for instance, it stays so.
+            let isOver = unsuccessful != nil && scheduler.isCancelled(plan.graph)
+            if unsuccessful?.isEmpty != true, !isOver {
                 _ = try await retry(plan.graph, again, by: "")
             }
             restored(scheduler.progress(of: plan.graph))

@@ -62,10 +62,9 @@ extension CoordinatorService {
             return listed("awaits", "It has started, and waits for ", operations, more, free)
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion(let attempt):
-            let text =
-                "It is external: attempt \(attempt) waits for somebody to complete it. To answer: "
-                + "operon complete; to list what waits: operon approvals"
-            return ReasonView(code: "awaitsCompletion", text: text)
+            let name = "\(operation.graph)/\(catalog.name(of: operation).name)"
+            let text = "It waits for a person to complete it (attempt \(attempt)): operon complete "
+            return ReasonView(code: "awaitsCompletion", text: text + CommandText.quoted(name))
         case .disconnected:
             let text = "The coordinator has no connection to its broker."
             return ReasonView(code: "disconnected", text: text)

@@ -25,20 +25,13 @@ struct ClientSession: Sendable {
 
     /// Connects to the coordinator and runs the command.
     ///
-    /// - Parameter changes: Whether the command asks for a change, which is answered when it is on
-    ///   the disk.
     /// - Throws: `Failure` with the exit code that describes the error.
     static func run(
         _ arguments: ClientArguments,
         about subject: Subject? = nil,
-        changes: Bool = false,
         _ body: (ClientSession) async throws -> Void
     ) async throws {
-        try await run(arguments.address, arguments.output, about: subject) { session in
-            guard changes else { return try await body(session) }
-            async let _: Void = session.tellStoreTrouble()
-            try await body(session)
-        }
+        try await run(arguments.address, arguments.output, about: subject, body)
     }
 
     /// Connects to the coordinator and runs a command that prints in this format.
@@ -85,6 +78,15 @@ struct ClientSession: Sendable {
         // Each problem of a graph has a line of its own.
         error.message.split(separator: "\n").map { TerminalText.line(String($0)) }
             .joined(separator: "\n")
+    }
+
+    /// Asks for a change, which is answered when it is on the coordinator's disk, and says if it
+    /// waits for that.
+    func change<Answer: Sendable>(
+        _ request: () async throws(ClientError) -> Answer
+    ) async throws(ClientError) -> Answer {
+        async let _: Void = tellStoreTrouble()
+        return try await request()
     }
 
     /// Says once that a change waits for the coordinator's disk, and when it need not any more.

@@ -92,7 +92,9 @@ extension ClientSession {
         submission.idempotencyKey = ending.key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)
         do throws(ClientError) {
-            return try await client.resubmit(submission, of: graph, options)
+            return try await change { () async throws(ClientError) in
+                try await client.resubmit(submission, of: graph, options)
+            }
         } catch {
             guard let refusal = error.refusal, error.code != .unreachable, error.code != .conflict
             else { throw error }

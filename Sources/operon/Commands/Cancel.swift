@@ -41,8 +41,10 @@ struct Cancel: AsyncParsableCommand {
         request.cascade = cascade
         request.reason = reason
         request.wait = waiting.seconds
-        try await ClientSession.run(coordinator, about: selector.asked, changes: true) { session in
-            let view = try await session.client.cancel(selector, request)
+        try await ClientSession.run(coordinator, about: selector.asked) { session in
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.cancel(selector, request)
+            }
             try session.console.tell(view) {
                 $0.cancelled(view, selector.subject, cascade: cascade)
             }

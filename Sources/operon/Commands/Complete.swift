@@ -77,7 +77,7 @@ struct Complete: AsyncParsableCommand {
         var completion = try self.completion()
         var attempt = attempt
         let subject = ClientSession.Subject.operation(operation)
-        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
+        try await ClientSession.run(coordinator, about: subject) { session in
             if givenCount == 0 {
                 let detail = try await session.client.operation(operation)
                 guard session.console.canAsk else {
@@ -93,11 +93,13 @@ struct Complete: AsyncParsableCommand {
                 // The answer is to this attempt, and to no later one.
                 attempt = attempt ?? detail.attempts.last.flatMap { AttemptID($0.id) }
             }
-            let view = try await session.client.complete(
-                operation,
-                attempt: attempt,
-                with: completion
-            )
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.complete(
+                    operation,
+                    attempt: attempt,
+                    with: completion
+                )
+            }
             try session.console.tell(view, names: [view.selector]) { $0.completed(view) }
         }
     }
@@ -111,7 +113,7 @@ struct Complete: AsyncParsableCommand {
         guard detail.operation.kind == Work.externalKind, detail.operation.state == .executing
         else { return .succeeded(.empty) }
         session.console.say(Question(detail).lines(session.console.speech.style))
-        return await Question.answer { FileOutput.standardError.write(Array($0.utf8)) }
+        return await Question(detail).answer { FileOutput.standardError.write(Array($0.utf8)) }
     }
 
     private func completion() throws -> OperonModel.Completion {

@@ -105,7 +105,9 @@ struct Dead: AsyncParsableCommand {
     }
 
     private func run(_ graph: UInt32, _ session: ClientSession) async throws {
-        let view = try await session.client.retry(graph: String(graph), RetryRequest())
+        let view = try await session.change { () async throws(ClientError) in
+            try await session.client.retry(graph: String(graph), RetryRequest())
+        }
         session.console.say(session.console.speech.retried(view, graph: String(graph)))
     }
 }

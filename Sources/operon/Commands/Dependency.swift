@@ -56,8 +56,10 @@ struct DependencyAdd: AsyncParsableCommand {
     func run() async throws {
         let (operation, on) = (dependency.operation, dependency.on)
         let subject = ClientSession.Subject.operations([operation, on])
-        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
-            let detail = try await session.client.addDependency(of: operation, on: on, when.value)
+        try await ClientSession.run(coordinator, about: subject) { session in
+            let detail = try await session.change { () async throws(ClientError) in
+                try await session.client.addDependency(of: operation, on: on, when.value)
+            }
             try session.console.tell(detail, names: [detail.operation.selector]) {
                 // Names of graphs are used again; the number stays.
                 let other = detail.dependencies.last { $0.operation.name == on.operation }
@@ -85,8 +87,10 @@ struct DependencyRemove: AsyncParsableCommand {
     func run() async throws {
         let (operation, on) = (dependency.operation, dependency.on)
         let subject = ClientSession.Subject.operations([operation, on])
-        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
-            let detail = try await session.client.removeDependency(of: operation, on: on)
+        try await ClientSession.run(coordinator, about: subject) { session in
+            let detail = try await session.change { () async throws(ClientError) in
+                try await session.client.removeDependency(of: operation, on: on)
+            }
             try session.console.tell(detail, names: [detail.operation.selector]) {
                 $0.dependsNoMore(detail, on: "\(on.graph)/\(on.operation)")
             }

@@ -16,10 +16,12 @@ struct GraphClose: AsyncParsableCommand {
     @OptionGroup var coordinator: ClientArguments
 
     func run() async throws {
-        try await ClientSession.run(coordinator, about: .graph(graph), changes: true) { session in
+        try await ClientSession.run(coordinator, about: .graph(graph)) { session in
             let view: GraphView
             do throws(ClientError) {
-                view = try await session.client.close(graph: graph)
+                view = try await session.change { () async throws(ClientError) in
+                    try await session.client.close(graph: graph)
+                }
             } catch {
                 guard case .graphClosed(let name)? = error.refusal else { throw error }
                 var said = error

@@ -97,7 +97,9 @@ struct KeySet: AsyncParsableCommand {
     func run() async throws {
         let settings = KeySettings(name: key.name, limit: limit, rate: rate.value)
         try await ClientSession.run(coordinator) { session in
-            let view = try await session.client.setKey(settings)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.setKey(settings)
+            }
             try session.console.tell(view, names: [view.name]) { $0.key(view) }
         }
     }
@@ -120,7 +122,9 @@ struct KeyReset: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .key(key.name)) { session in
-            let view = try await session.client.resetKey(key.name)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.resetKey(key.name)
+            }
             try session.console.tell(view, names: [view.name]) { $0.key(view) }
         }
     }

@@ -23,7 +23,13 @@ struct Logs: AsyncParsableCommand {
     @Argument(help: ArgumentHelp(Selectors.targetHelp))
     var target: String
 
-    @Flag(name: .shortAndLong, help: "Continue until the operation or the graph has finished.")
+    @Flag(
+        name: .shortAndLong,
+        help: """
+            Continue until the operation has finished; for a graph, or a repeated operation, until \
+            the graph has.
+            """
+    )
     var follow = false
 
     @Option(
@@ -129,11 +135,20 @@ struct Logs: AsyncParsableCommand {
         _ asked: OperationSelector,
         _ session: ClientSession
     ) async throws -> Bool {
-        guard operation.kind == Work.nothingKind else { return false }
-        var query = OperationQuery()
-        query.namePrefix = operation.name + "["
-        query.limit = 1
-        return try await !session.client.operations(of: asked.graph, query).operations.isEmpty
+        if operation.kind == Work.nothingKind {
+            var query = OperationQuery()
+            query.namePrefix = operation.name + "["
+            query.limit = 1
+            let found = try await session.client.operations(of: asked.graph, query).operations
+            if !found.isEmpty { return true }
+            // Its elements are not there yet.
+            query.namePrefix = operation.name + RepeatedNames.addingSuffix
+            let adding = try await session.client.operations(of: asked.graph, query).operations
+            if adding.contains(where: { $0.kind == Work.forEachKind }) { return true }
+        }
+        // Of what is not repeated, there are no elements: this says so.
+        if asked.withoutEach != asked { _ = try await session.client.operation(asked) }
+        return false
     }
 
     /// So many attempts whose logs are gone with their workers are named of a graph.

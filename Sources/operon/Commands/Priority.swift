@@ -20,8 +20,10 @@ struct Priority: AsyncParsableCommand {
 
     func run() async throws {
         let subject = ClientSession.Subject.operation(operation)
-        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
-            let view = try await session.client.setPriority(of: operation, to: level.value)
+        try await ClientSession.run(coordinator, about: subject) { session in
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.setPriority(of: operation, to: level.value)
+            }
             try session.console.tell(view, names: [view.selector]) { $0.prioritised(view) }
         }
     }

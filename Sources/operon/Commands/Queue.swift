@@ -121,7 +121,9 @@ struct QueueSet: AsyncParsableCommand {
         change.burst = rate.burst
         if noRate { change.hasNoRate = true }
         try await ClientSession.run(coordinator) { session in
-            let view = try await session.client.setQueue(queue.name, change)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.setQueue(queue.name, change)
+            }
             try session.console.tell(view, names: [view.name]) { $0.queue(view) }
         }
     }
@@ -175,7 +177,9 @@ struct QueueReset: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .queue(queue.name)) { session in
-            let view = try await session.client.resetQueue(queue.name)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.resetQueue(queue.name)
+            }
             try session.console.tell(view, names: [view.name]) { $0.queue(view) }
         }
     }

@@ -30,7 +30,7 @@ struct Resubmit: AsyncParsableCommand {
 
     func run() async throws {
         let file = try graphFile.read()
-        try await ClientSession.run(coordinator, about: .graph(graph), changes: true) { session in
+        try await ClientSession.run(coordinator, about: .graph(graph)) { session in
             let view = try await session.resubmit(file, of: graph, ending)
             try await ending.report(view, session)
         }

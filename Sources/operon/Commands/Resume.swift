@@ -22,8 +22,10 @@ struct Resume: AsyncParsableCommand {
         _ selector: TargetSelector,
         _ coordinator: ClientArguments
     ) async throws {
-        try await ClientSession.run(coordinator, about: selector.asked, changes: true) { session in
-            let view = try await session.client.resume(selector)
+        try await ClientSession.run(coordinator, about: selector.asked) { session in
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.resume(selector)
+            }
             try session.console.tell(view) { $0.resumed(view, selector.subject) }
         }
     }

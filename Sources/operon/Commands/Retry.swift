@@ -131,10 +131,11 @@ struct Retry: AsyncParsableCommand {
             var request = RetryRequest()
             request.operations = operations
             request.cancelled = cancelled
-            return try await ClientSession.run(coordinator, about: subject, changes: true) {
-                session in
+            return try await ClientSession.run(coordinator, about: subject) { session in
                 do {
-                    let view = try await session.client.retry(graph: graph, request)
+                    let view = try await session.change { () async throws(ClientError) in
+                        try await session.client.retry(graph: graph, request)
+                    }
                     let isInVain =
                         view.affected == 0 && operations.isEmpty && !self.cancelled
                     // Without an answer there is no hint.
@@ -156,12 +157,14 @@ struct Retry: AsyncParsableCommand {
         let file = try with.map { path throws(Failure) in
             try reading.read(path)
         }
-        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
+        try await ClientSession.run(coordinator, about: subject) { session in
             let view =
                 if let file {
                     try await session.resubmit(file, of: graph, again: operations, ending)
                 } else {
-                    try await session.client.rerun(graph: graph, ending.request(operations))
+                    try await session.change { () async throws(ClientError) in
+                        try await session.client.rerun(graph: graph, ending.request(operations))
+                    }
                 }
             try await ending.report(view, session)
         }

@@ -82,7 +82,7 @@ struct Submit: AsyncParsableCommand {
         submission.idempotencyKey = key.idempotencyKey
         submission.traceParent = Environment.traceParent(in: Environment.current)
         let subject = graph.map { ClientSession.Subject.graph($0) }
-        try await ClientSession.run(coordinator, about: subject, changes: true) { session in
+        try await ClientSession.run(coordinator, about: subject) { session in
             let view = try await send(submission, from: read, session)
             let id = String(view.id)
             switch session.console.format {
@@ -115,8 +115,14 @@ struct Submit: AsyncParsableCommand {
         _ session: ClientSession
     ) async throws -> GraphView {
         do throws(ClientError) {
-            guard let graph else { return try await session.client.submit(submission) }
-            return try await session.client.add(submission, to: graph)
+            guard let graph else {
+                return try await session.change { () async throws(ClientError) in
+                    try await session.client.submit(submission)
+                }
+            }
+            return try await session.change { () async throws(ClientError) in
+                try await session.client.add(submission, to: graph)
+            }
         } catch {
             // A conflict does not refer to a position in the file.
             guard let file, let refusal = error.refusal, error.code != .unreachable,

@@ -64,8 +64,10 @@ struct SuspensionArguments: ParsableArguments {
     ) async throws {
         var request = self.request
         request.wait = wait
-        try await ClientSession.run(coordinator, about: selector.asked, changes: true) { session in
-            let view = try await session.client.suspend(selector, request)
+        try await ClientSession.run(coordinator, about: selector.asked) { session in
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.suspend(selector, request)
+            }
             try session.console.tell(view) {
                 $0.suspended(view, selector.subject, until: request.until)
             }

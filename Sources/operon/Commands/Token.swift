@@ -75,7 +75,9 @@ struct TokenCreate: AsyncParsableCommand {
             .map(String.init)
         request.expiresInSeconds = expires.map { Int($0.duration.components.seconds) }
         try await ClientSession.run(coordinator) { [request] session in
-            let view = try await session.client.createToken(request)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.createToken(request)
+            }
             switch session.console.format {
             case .text, .quiet: session.console.write([TerminalText.line(view.token ?? "")])
             case .json: try session.console.show(view) { _ in [] }
@@ -132,7 +134,9 @@ struct TokenRevoke: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator) { session in
-            let view = try await session.client.revokeToken(name)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.revokeToken(name)
+            }
             try session.console.tell(view, names: [view.name]) { $0.revoked(view) }
         }
     }

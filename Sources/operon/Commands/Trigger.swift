@@ -65,11 +65,13 @@ struct TriggerAdd: AsyncParsableCommand {
         try await ClientSession.run(coordinator) { session in
             let view: TriggerView
             do throws(ClientError) {
-                view = try await session.client.addTrigger(
-                    body,
-                    contentType: "application/json",
-                    replace: replace
-                )
+                view = try await session.change { () async throws(ClientError) in
+                    try await session.client.addTrigger(
+                        body,
+                        contentType: "application/json",
+                        replace: replace
+                    )
+                }
             } catch {
                 guard error.code == .conflict, !replace else { throw error }
                 let name = TerminalText.line(CommandText.quoted(file))
@@ -162,11 +164,13 @@ struct TriggerFire: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .trigger(trigger.name)) { session in
-            let firing = try await session.client.fireTrigger(
-                trigger.name,
-                data: data.map { Array($0.utf8) } ?? [],
-                idempotencyKey: idempotencyKey
-            )
+            let firing = try await session.change { () async throws(ClientError) in
+                try await session.client.fireTrigger(
+                    trigger.name,
+                    data: data.map { Array($0.utf8) } ?? [],
+                    idempotencyKey: idempotencyKey
+                )
+            }
             switch session.console.format {
             case .text, .quiet: session.console.write([String(firing.number)])
             case .json: try session.console.show(firing) { _ in [] }
@@ -196,7 +200,9 @@ struct TriggerSuspend: AsyncParsableCommand {
     func run() async throws {
         let request = suspension.request
         try await ClientSession.run(coordinator, about: .trigger(trigger.name)) { session in
-            let view = try await session.client.suspendTrigger(trigger.name, request)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.suspendTrigger(trigger.name, request)
+            }
             try session.console.tell(view, names: [view.name]) { $0.suspended(view) }
         }
     }
@@ -215,7 +221,9 @@ struct TriggerResume: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .trigger(trigger.name)) { session in
-            let view = try await session.client.resumeTrigger(trigger.name)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.resumeTrigger(trigger.name)
+            }
             try session.console.tell(view, names: [view.name]) { $0.resumed(view) }
         }
     }
@@ -238,7 +246,9 @@ struct TriggerRemove: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .trigger(trigger.name)) { session in
-            let view = try await session.client.removeTrigger(trigger.name)
+            let view = try await session.change { () async throws(ClientError) in
+                try await session.client.removeTrigger(trigger.name)
+            }
             try session.console.tell(view, names: [view.name]) { $0.removed(view) }
         }
     }

@@ -39,7 +39,10 @@ final class MapSubmission: Sendable {
         var submission = Submission(graph: plan.graph)
         submission.traceParent = Environment.traceParent(in: Environment.current)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let graph = String(try await session.client.submit(submission).id)
+        let view = try await session.change { () async throws(ClientError) in
+            try await session.client.submit(submission)
+        }
+        let graph = String(view.id)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {

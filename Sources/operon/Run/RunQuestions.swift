@@ -124,7 +124,7 @@ final class RunQuestions: Sendable {
         screen.show(Question(operation).lines(screen.style))
         let reply = await withTaskGroup(of: Reply.self) { group in
             group.addTask { [screen] in
-                await Question.answer { screen.ask($0) }.map { .answer($0) } ?? .none
+                await Question(operation).answer { screen.ask($0) }.map { .answer($0) } ?? .none
             }
             group.addTask {
                 await isOver.wait()
@@ -141,6 +141,9 @@ final class RunQuestions: Sendable {
 
 /// A question to the person at the terminal: the input of an external operation.
 struct Question: Sendable {
+    /// So that the prompt fits a line of 80 columns.
+    private static let nameWidth = 20
+
     private let name: String
     private let summary: String
     private let input: String?
@@ -168,9 +171,10 @@ struct Question: Sendable {
     }
 
     /// Asks until there is an answer; `nil`: there is none, because standard input has ended.
-    static func answer(_ prompt: @Sendable (String) -> Void) async -> OperonModel.Completion? {
+    func answer(_ prompt: @Sendable (String) -> Void) async -> OperonModel.Completion? {
+        let name = TerminalText.elided(TerminalText.line(name), to: Self.nameWidth, mark: "…")
         while true {
-            prompt("Complete it? y: it succeeds, n: it fails, c: it is cancelled [y/n/c] ")
+            prompt("Complete “\(name)”? y: succeeds, n: fails, c: cancelled [y/n/c] ")
             guard let line = await OwnProcess.readInputLine() else { return nil }
             switch line.trimmed.lowercased() {
             case "y", "yes": return .succeeded(.empty)

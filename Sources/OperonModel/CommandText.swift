@@ -1,5 +1,3 @@
-import OperonModel
-
 /// A command as a person would write it.
 package enum CommandText {
     /// The line that `sh -c` runs, or the arguments, quoted as a shell needs it.
