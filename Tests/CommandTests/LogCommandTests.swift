@@ -164,6 +164,29 @@ import Testing
         }
     }
 
+    @Test func `on a terminal the names of a graph's operations have colours of their own`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write(
+                "g.yaml",
+                "name: g\noperations: { a: { run: echo one }, b: { run: echo two } }"
+            )
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            let logs = try workspace.start(
+                "operon",
+                ["logs", "g", "--coordinator", up.address],
+                streams: .terminal(columns: 80, rows: 24)
+            )
+            let printed = try await logs.end().output
+            let plain = printed.replacing(/\x1b\[[0-9;]*m/, with: "").replacing("\r\n", with: "\n")
+            #expect(plain.split(separator: "\n").sorted() == ["a | one", "b | two"])
+            let colours = printed.matches(of: /\x1b\[([0-9;]+)m(a|b)/).map(\.output.1)
+            #expect(Set(colours).count == 2, "\(printed)")
+        }
+    }
+
     @Test func `a pipe gets the bytes of an operation, and a cut log says what is missing`()
         async throws
     {

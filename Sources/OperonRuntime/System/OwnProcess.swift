@@ -247,8 +247,13 @@ package enum OwnProcess {
     package static func end(by number: Int32) -> Never {
         fflush(nil)
         signal(number, SIG_DFL)
-        _ = kill(getpid(), number)
-        // The signal may be delivered to another thread, a moment later.
+        var own = sigset_t()
+        unsafe sigemptyset(&own)
+        unsafe sigaddset(&own, number)
+        _ = unsafe pthread_sigmask(SIG_UNBLOCK, &own, nil)
+        // To this thread: what is sent to the process may be taken by libdispatch, which reads the
+        // signals that it was asked to watch.
+        raise(number)
         while true { pause() }
     }
 
