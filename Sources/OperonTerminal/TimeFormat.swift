@@ -26,8 +26,10 @@ package enum TimeFormat {
     /// The same in a sentence: `12 ms`, `1.2 s`, `12:03`.
     package static func words(_ duration: Duration) -> String {
         let text = short(duration)
+        // A clock has no unit behind it.
+        guard !text.contains(":") else { return text }
         let number = text.prefix { !$0.isLetter }
-        return number.count == text.count ? text : "\(number) \(text.dropFirst(number.count))"
+        return "\(number) \(text.dropFirst(number.count))"
     }
 
     /// Seconds with up to six decimals, as JSON writes a number: `12`, `0.5`, `-1.25`.

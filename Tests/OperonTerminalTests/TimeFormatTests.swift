@@ -4,6 +4,15 @@ import Testing
 
 @Suite struct TimeFormatTests {
     @Test(arguments: [
+        (Duration.milliseconds(3), "3.0 ms"), (.milliseconds(161), "161 ms"),
+        (.milliseconds(1_600), "1.6 s"), (.seconds(61), "1:01"),
+        (.seconds(273_906), "3d 04:05:06"),
+    ])
+    func `a sentence has a space before the unit`(duration: Duration, text: String) {
+        #expect(TimeFormat.words(duration) == text)
+    }
+
+    @Test(arguments: [
         (0.0, "0:00"), (7.9, "0:07"), (723, "12:03"), (3_723, "1:02:03"), (273_906, "3d 04:05:06"),
         (-1, "0:00"),
     ])
