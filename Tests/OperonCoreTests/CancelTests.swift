@@ -284,16 +284,16 @@ struct CancelTests {
         #expect(bench.scheduler.isFinished(GraphID(rawValue: 0)))
     }
 
-    @Test func `a million waiting operations are cancelled at once`() {
+    @Test func `a chain that waits is cancelled as a whole, with two records`() {
         var bench = SchedulerBench()
         bench.checksInvariants = false
         let graph = GraphID(rawValue: 0)
-        bench.submit(.uniform(topology: chain(1_000_000)))
+        bench.submit(.uniform(topology: chain(100_000)))
         bench.drain()
 
         bench.drive(.cancelRequested(.graph(graph), reason: "", cascade: false))
 
-        #expect(bench.scheduler.count(of: graph, .cancelled) == 1_000_000)
+        #expect(bench.scheduler.count(of: graph, .cancelled) == 100_000)
         // One for the graph, and one for all its operations.
         #expect(bench.effects.records.count == 2)
         #expect(bench.scheduler.isFinished(graph))

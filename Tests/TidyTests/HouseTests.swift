@@ -84,6 +84,7 @@ extension SourceFile {
         let folder = path.split(separator: "/").dropLast().map { $0 + "/" }.joined()
         for (index, line) in lines.enumerated() {
             let text = String(line)
+            guard text.contains("/") || text.contains("](") else { continue }
             var bare = text
             for match in text.matches(of: /\]\(([^)#\s]*)(#[^)]*)?\)/) {
                 bare = bare.replacingOccurrences(of: String(match.0), with: "]")

@@ -46,11 +46,14 @@ struct SourceFile: Sendable {
     let path: String
     let text: String
     let lines: [Substring]
+    /// What most rules read; nothing if the file is not Swift.
+    let code: SwiftText
 
     init(path: String, text: String) {
         self.path = path
         self.text = text
         lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        code = SwiftText(path.hasSuffix(".swift") ? text : "")
     }
 
     /// `Sources/OperonCore/X.swift` → `OperonCore`.

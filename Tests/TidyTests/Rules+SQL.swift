@@ -13,7 +13,7 @@ extension Rules {
 
     /// Statements of SQL with a value in their text, which belongs into a bound parameter.
     static func composedSQL(_ file: SourceFile) -> [Violation] {
-        SwiftText(file.text).literals.filter { literal in
+        file.code.literals.filter { literal in
             wordsOfSQL.contains { contains(literal.text, word: $0) }
         }.flatMap { literal in
             (literal.interpolations + literal.joined).filter { !namesInSQL.contains($0) }.map {

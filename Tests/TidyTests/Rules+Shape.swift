@@ -18,7 +18,8 @@ extension Rules {
     static func lineLengths(_ file: SourceFile) -> [Violation] {
         file.lines.enumerated().compactMap { index, line in
             // An address cannot be broken.
-            guard line.count > lineMax, !line.contains("https://") else { return nil }
+            guard line.utf8.count > lineMax, line.count > lineMax, !line.contains("https://")
+            else { return nil }
             return Violation(file.path, index + 1, "\(line.count) columns, at most \(lineMax)")
         }
     }
@@ -44,21 +45,21 @@ extension Rules {
         var pending: (name: String, line: Int, depth: Int)?
         var depth = 0
         var parentheses = 0
-        for (index, line) in SwiftText(file.text).lines.enumerated() {
+        for (index, line) in file.code.lines.enumerated() {
             if let name = declaredFunction(line), parentheses == 0 {
                 pending = (name, index + 1, depth)
             }
-            for character in line {
-                switch character {
-                case "(": parentheses += 1
-                case ")": parentheses -= 1
-                case "{":
+            for byte in line.utf8 {
+                switch byte {
+                case UInt8(ascii: "("): parentheses += 1
+                case UInt8(ascii: ")"): parentheses -= 1
+                case UInt8(ascii: "{"):
                     if let body = pending, parentheses == 0 {
                         open.append(body)
                         pending = nil
                     }
                     depth += 1
-                case "}":
+                case UInt8(ascii: "}"):
                     depth -= 1
                     // A requirement without a body ends with the protocol around it.
                     if let body = pending, depth < body.depth { pending = nil }
@@ -87,6 +88,7 @@ extension Rules {
     }
 
     private static func declaredFunction(_ line: String) -> String? {
+        guard line.contains("func") || line.contains("init") else { return nil }
         let words = line.split(whereSeparator: { " \t(<{?!".contains($0) })
         if let index = words.firstIndex(of: "func"), index + 1 < words.count {
             return String(words[index + 1])
@@ -104,7 +106,7 @@ extension Rules {
     /// Loops over what has no order. Only names that the same file declares as a dictionary or a
     /// set are known, so this finds the plain cases; the simulator's double run finds the others.
     static func hashOrder(_ file: SourceFile) -> [Violation] {
-        let lines = SwiftText(file.text).lines
+        let lines = file.code.lines
         var unordered: Set<String> = []
         for line in lines { if let name = declaredUnordered(line) { unordered.insert(name) } }
         return lines.enumerated().compactMap { index, line in

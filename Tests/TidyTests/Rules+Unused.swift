@@ -28,7 +28,7 @@ extension Rules {
             }
         }
         return files.flatMap { file in
-            SwiftText(file.text).lines.enumerated().compactMap { index, line in
+            file.code.lines.enumerated().compactMap { index, line in
                 guard let name = declaredName(line), uses[name] == 1,
                     !calledByLibraries.contains(name)
                 else { return nil }

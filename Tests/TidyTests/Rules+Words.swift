@@ -12,7 +12,7 @@ extension Rules {
         var violations: [Violation] = []
         for (index, line) in file.lines.enumerated() {
             if line.drop(while: { $0 == " " }).hasPrefix("```") { isCode.toggle() }
-            if isCode { continue }
+            if isCode || !retiredWords.contains(where: line.lowercased().contains) { continue }
             let prose = line.replacing(/`[^`]*`|"[^"]*"|“[^”]*”/, with: "").lowercased()
             violations += retiredWords.filter { prose.contains($0) }.map {
                 Violation(file.path, index + 1, "retired: \($0)")

@@ -92,7 +92,7 @@ enum Rules {
 
     static func imports(_ file: SourceFile) -> [Violation] {
         let allowed = allowedImports[file.target] ?? []
-        return SwiftText(file.text).lines.enumerated().compactMap { index, line in
+        return file.code.lines.enumerated().compactMap { index, line in
             guard let module = importedModule(line), !allowed.contains(module) else { return nil }
             return Violation(file.path, index + 1, "\(file.target) may not import \(module)")
         }
@@ -139,7 +139,7 @@ enum Rules {
         _ file: SourceFile,
         _ banned: [(word: String, instead: String)]
     ) -> [Violation] {
-        SwiftText(file.text).lines.enumerated().flatMap { index, line in
+        file.code.lines.enumerated().flatMap { index, line in
             banned.filter { contains(line, word: $0.word) }.map {
                 Violation(file.path, index + 1, "no \($0.word): use \($0.instead)")
             }
@@ -148,7 +148,7 @@ enum Rules {
 
     /// Chance without a generator that is passed in.
     static func chance(_ file: SourceFile) -> [Violation] {
-        SwiftText(file.text).lines.enumerated().compactMap { index, line in
+        file.code.lines.enumerated().compactMap { index, line in
             let draws = [".random(", ".randomElement(", ".shuffled(", ".shuffle("]
             let isBad = draws.contains { line.contains($0) } && !line.contains("using:")
             return isBad

@@ -18,103 +18,110 @@ struct SwiftText {
     let literals: [Literal]
 
     init(_ text: String) {
-        var scanner = Scanner(Array(text.unicodeScalars))
+        var scanner = Scanner(Array(text.utf8))
         lines = scanner.codeLines()
         literals = scanner.literals
     }
 }
 
+/// Bytes, because what the grammar asks for is ASCII, and the tests read a million of lines without
+/// optimisation.
 private struct Scanner {
     private enum Mode: Equatable {
         case code
         case lineComment
         case blockComment(depth: Int)
-        case string(quotes: Int, hashes: Int)
+        case string
     }
 
-    private let text: [Unicode.Scalar]
+    private let text: [UInt8]
     private var position = 0
     private var mode = Mode.code
     private var lines: [String] = []
-    private var line = ""
+    private var line: [UInt8] = []
     private(set) var literals: [SwiftText.Literal] = []
     private var literal = SwiftText.Literal(line: 1)
+    private var literalText: [UInt8] = []
+    /// What ends the string that is being read, and what escapes in it.
+    private var end: [UInt8] = []
+    private var escape: [UInt8] = []
 
-    init(_ text: [Unicode.Scalar]) {
+    init(_ text: [UInt8]) {
         self.text = text
     }
 
     mutating func codeLines() -> [String] {
         while position < text.count { step() }
-        lines.append(line)
+        lines.append(String(decoding: line, as: UTF8.self))
         return lines
     }
 
-    private func peek(_ offset: Int = 0) -> Unicode.Scalar? {
+    private func peek(_ offset: Int = 0) -> UInt8? {
         let index = position + offset
         return index < text.count ? text[index] : nil
     }
 
-    private func starts(with pattern: String) -> Bool {
-        var offset = 0
-        for scalar in pattern.unicodeScalars {
-            guard peek(offset) == scalar else { return false }
-            offset += 1
-        }
+    private func starts(with pattern: [UInt8]) -> Bool {
+        for offset in 0..<pattern.count where peek(offset) != pattern[offset] { return false }
         return true
     }
 
     private mutating func step() {
-        if text[position] == "\n" {
-            lines.append(line)
-            line = ""
-            if case .string = mode { literal.text += "\n" }
+        let byte = text[position]
+        if byte == .newline {
+            lines.append(String(decoding: line, as: UTF8.self))
+            line = []
+            if mode == .string { literalText.append(byte) }
             if mode == .lineComment { mode = .code }
             // A string of one line ends with it at the latest.
-            if case .string(quotes: 1, _) = mode { mode = .code }
+            if mode == .string, end.count < 3 || end[1] != .quote { mode = .code }
             position += 1
             return
         }
         switch mode {
-        case .code: stepInCode()
+        case .code: stepInCode(byte)
         case .lineComment: position += 1
         case .blockComment(let depth): stepInComment(depth: depth)
-        case .string(let quotes, let hashes): stepInString(quotes: quotes, hashes: hashes)
+        case .string: stepInString(byte)
         }
     }
 
-    private mutating func stepInCode() {
-        if starts(with: "//") {
+    private mutating func stepInCode(_ byte: UInt8) {
+        if byte == .slash, peek(1) == .slash {
             mode = .lineComment
             position += 2
-        } else if starts(with: "/*") {
+        } else if byte == .slash, peek(1) == .star {
             mode = .blockComment(depth: 1)
             position += 2
-        } else if let opening = openingQuote() {
-            mode = .string(quotes: opening.quotes, hashes: opening.hashes)
+        } else if byte == .quote || byte == .hash, let opening = openingQuote() {
+            mode = .string
+            let hashes = [UInt8](repeating: .hash, count: opening.hashes)
+            end = [UInt8](repeating: .quote, count: opening.quotes) + hashes
+            escape = [.backslash] + hashes
             literal = SwiftText.Literal(line: lines.count + 1)
             literal.joined = operandBefore().map { [$0] } ?? []
-            line += "\""
+            literalText = []
+            line.append(.quote)
             position += opening.quotes + opening.hashes
         } else {
-            line.unicodeScalars.append(text[position])
+            line.append(byte)
             position += 1
         }
     }
 
     private func openingQuote() -> (quotes: Int, hashes: Int)? {
         var hashes = 0
-        while peek(hashes) == "#" { hashes += 1 }
-        guard peek(hashes) == "\"" else { return nil }
-        let isLong = peek(hashes + 1) == "\"" && peek(hashes + 2) == "\""
+        while peek(hashes) == .hash { hashes += 1 }
+        guard peek(hashes) == .quote else { return nil }
+        let isLong = peek(hashes + 1) == .quote && peek(hashes + 2) == .quote
         return (isLong ? 3 : 1, hashes)
     }
 
     private mutating func stepInComment(depth: Int) {
-        if starts(with: "*/") {
+        if peek() == .star, peek(1) == .slash {
             mode = depth == 1 ? .code : .blockComment(depth: depth - 1)
             position += 2
-        } else if starts(with: "/*") {
+        } else if peek() == .slash, peek(1) == .star {
             mode = .blockComment(depth: depth + 1)
             position += 2
         } else {
@@ -122,18 +129,16 @@ private struct Scanner {
         }
     }
 
-    private mutating func stepInString(quotes: Int, hashes: Int) {
-        let end =
-            String(repeating: "\"", count: quotes) + String(repeating: "#", count: hashes)
-        let escape = "\\" + String(repeating: "#", count: hashes)
-        if starts(with: end) {
+    private mutating func stepInString(_ byte: UInt8) {
+        if byte == .quote, starts(with: end) {
             mode = .code
-            line += "\""
-            position += quotes + hashes
+            line.append(.quote)
+            position += end.count
             literal.joined += operandAfter().map { [$0] } ?? []
+            literal.text = String(decoding: literalText, as: UTF8.self)
             literals.append(literal)
-        } else if starts(with: escape), peek(escape.count) != "\n" {
-            if peek(escape.count) == "(" {
+        } else if byte == .backslash, starts(with: escape), peek(escape.count) != .newline {
+            if peek(escape.count) == .opening {
                 position += escape.count
                 let start = position + 1
                 skipInterpolation()
@@ -142,32 +147,30 @@ private struct Scanner {
                 position += escape.count + 1
             }
         } else {
-            literal.text.unicodeScalars.append(text[position])
+            literalText.append(byte)
             position += 1
         }
     }
 
     private func words(_ range: Range<Int>) -> String {
-        var words = String.UnicodeScalarView()
-        words.append(contentsOf: text[range])
-        return String(words)
+        String(decoding: text[range], as: UTF8.self)
     }
 
-    private func isSpace(_ place: Int) -> Bool { text[place].properties.isWhitespace }
+    private func isSpace(_ place: Int) -> Bool { text[place] == 0x20 || text[place] == .newline }
 
     private func isOperand(_ place: Int) -> Bool {
-        !isSpace(place) && !"(),{}[]:".unicodeScalars.contains(text[place])
+        !isSpace(place) && !"(),{}[]:".utf8.contains(text[place])
     }
 
     /// What stands before this place with `+` or `+=`; `nil`: nothing, or a string.
     private func operandBefore() -> String? {
         var end = position
         while end > 0, isSpace(end - 1) { end -= 1 }
-        if end > 1, text[end - 1] == "=" { end -= 1 }
-        guard end > 0, text[end - 1] == "+" else { return nil }
+        if end > 1, text[end - 1] == .equals { end -= 1 }
+        guard end > 0, text[end - 1] == .plus else { return nil }
         end -= 1
         while end > 0, isSpace(end - 1) { end -= 1 }
-        guard end > 0, text[end - 1] != "\"", text[end - 1] != "#" else { return nil }
+        guard end > 0, text[end - 1] != .quote, text[end - 1] != .hash else { return nil }
         var start = end
         while start > 0, isOperand(start - 1) { start -= 1 }
         return words(start..<end)
@@ -177,10 +180,10 @@ private struct Scanner {
     private func operandAfter() -> String? {
         var start = position
         while start < text.count, isSpace(start) { start += 1 }
-        guard start < text.count, text[start] == "+" else { return nil }
+        guard start < text.count, text[start] == .plus else { return nil }
         start += 1
         while start < text.count, isSpace(start) { start += 1 }
-        guard start < text.count, text[start] != "\"", text[start] != "#" else { return nil }
+        guard start < text.count, text[start] != .quote, text[start] != .hash else { return nil }
         var end = start
         while end < text.count, isOperand(end) { end += 1 }
         return words(start..<end)
@@ -190,20 +193,33 @@ private struct Scanner {
     private mutating func skipInterpolation() {
         var depth = 0
         var inString = false
-        while position < text.count, text[position] != "\n" {
-            let scalar = text[position]
+        while position < text.count, text[position] != .newline {
+            let byte = text[position]
             position += 1
             if inString {
-                if scalar == "\\" { position += 1 }
-                if scalar == "\"" { inString = false }
+                if byte == .backslash { position += 1 }
+                if byte == .quote { inString = false }
                 continue
             }
-            if scalar == "\"" { inString = true }
-            if scalar == "(" { depth += 1 }
-            if scalar == ")" {
+            if byte == .quote { inString = true }
+            if byte == .opening { depth += 1 }
+            if byte == .closing {
                 depth -= 1
                 if depth == 0 { return }
             }
         }
     }
+}
+
+extension UInt8 {
+    fileprivate static var newline: UInt8 { UInt8(ascii: "\n") }
+    fileprivate static var quote: UInt8 { UInt8(ascii: "\"") }
+    fileprivate static var hash: UInt8 { UInt8(ascii: "#") }
+    fileprivate static var slash: UInt8 { UInt8(ascii: "/") }
+    fileprivate static var star: UInt8 { UInt8(ascii: "*") }
+    fileprivate static var backslash: UInt8 { UInt8(ascii: "\\") }
+    fileprivate static var opening: UInt8 { UInt8(ascii: "(") }
+    fileprivate static var closing: UInt8 { UInt8(ascii: ")") }
+    fileprivate static var equals: UInt8 { UInt8(ascii: "=") }
+    fileprivate static var plus: UInt8 { UInt8(ascii: "+") }
 }

@@ -53,7 +53,7 @@ import Testing
         let files = Self.sources.filter { $0.target == "OperonSQLite" }
         #expect(files.flatMap(Rules.composedSQL) == [])
         // What is allowed is there.
-        let used = files.flatMap { SwiftText($0.text).literals.flatMap(\.interpolations) }
+        let used = files.flatMap { $0.code.literals.flatMap(\.interpolations) }
         #expect(Rules.namesInSQL.subtracting(used).sorted() == [])
     }
 
@@ -96,7 +96,10 @@ import Testing
 
     @Test func `the list of long functions has no entry that is not needed`() {
         var lengths: [String: Int] = [:]
-        for file in Self.ours {
+        let isListed = { (file: SourceFile) in
+            Self.longFunctions.keys.contains { $0.hasPrefix(file.path + " ") }
+        }
+        for file in Self.ours.filter(isListed) {
             for function in Rules.functions(file) {
                 let key = "\(file.path) \(function.name)"
                 lengths[key] = max(lengths[key] ?? 0, function.length)
