@@ -139,6 +139,17 @@ extension GraphTable {
         self[operation.graph].rule(operation.index)
     }
 
+    /// See `CompiledGraph.rank`.
+    @inline(__always) func rank(of operation: OperationID) -> UInt64 {
+        self[operation.graph].compiled.rank[Int(operation.index)]
+    }
+
+    /// See `CompiledGraph.bytes`.
+    func byteCount(of operation: OperationID) -> Int {
+        let isEmpty = self[operation.graph].compiled.bytes.isEmpty
+        return isEmpty ? 0 : Int(self[operation.graph].compiled.bytes[Int(operation.index)])
+    }
+
     func queue(of operation: OperationID) -> Int { rule(of: operation).queue }
 
     func kind(of operation: OperationID) -> Int { rule(of: operation).kind }

@@ -259,10 +259,7 @@ extension Scheduler {
             || dispatchedBytes + bytes <= configuration.limits.dispatchedBytes
     }
 
-    func byteCount(of operation: OperationID) -> Int {
-        guard !graphs[operation.graph].compiled.bytes.isEmpty else { return 0 }
-        return Int(graphs[operation.graph].compiled.bytes[Int(operation.index)])
-    }
+    func byteCount(of operation: OperationID) -> Int { graphs.byteCount(of: operation) }
 
     /// The expected run time of an attempt, in nanoseconds. An unknown time counts as long: see
     /// `KindState`.
@@ -389,12 +386,11 @@ extension Scheduler {
         guard let attempt = attempts[place] else {
             preconditionFailure("only places of attempts in flight are dispatched")
         }
-        let index = Int(attempt.operation.index)
         var grant = Grant(
             held: HeldAttempt(attempt: attempt.id, operation: attempt.operation),
             ordinal: attempt.ordinal,
             priority: QueuePriority(level: graphs[level: attempt.operation]) ?? .normal,
-            rank: graphs[attempt.operation.graph].compiled.rank[index]
+            rank: graphs.rank(of: attempt.operation)
         )
         let rule = graphs.rule(of: attempt.operation)
         if rule.isExclusive { grant.exclusiveLease = configuration.exclusiveLease }

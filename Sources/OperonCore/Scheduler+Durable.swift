@@ -200,7 +200,7 @@ extension Scheduler {
             queue: queues[rule.queue].name,
             kind: kinds[rule.kind].name,
             keys: held,
-            rank: graphs[id.graph].compiled.rank[Int(id.index)],
+            rank: graphs.rank(of: id),
             bytes: byteCount(of: id)
         )
     }

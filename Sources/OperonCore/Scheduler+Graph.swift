@@ -150,7 +150,7 @@ extension Scheduler {
         ready.insert(
             ReadyEntry(
                 urgency: graphs.urgency(of: operation),
-                rank: graphs[operation.graph].compiled.rank[Int(operation.index)],
+                rank: graphs.rank(of: operation),
                 graph: operation.graph.rawValue,
                 index: operation.index
             ),

@@ -53,4 +53,27 @@ import Testing
             #expect(outcome == .failed)
         }
     }
+
+    @Test func `what is cancelled before the run has asked what to try again stays cancelled`()
+        async throws
+    {
+        let id = GraphID(rawValue: 0)
+        try await ManualCluster.run(store) { cluster in
+            try await takeUp(cluster.service)
+            try await cluster.join(slots: 1, kinds: ["K"])
+            let held = try await cluster.dispatched("before").held
+            try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
+            try await cluster.service.kept()
+        }
+        try await ManualCluster.run(store) { cluster in
+            try await cluster.service.prepareRun(of: id)
+            _ = try await cluster.client.cancel(.graph("g"), CancelRequest())
+            try await takeUp(cluster.service)
+
+            let outcomes = await cluster.service.query { scheduler in
+                (0..<2).map { scheduler.outcomeKind(of: OperationID(graph: id, index: $0)) }
+            }
+            #expect(outcomes == [.failed, .cancelled])
+        }
+    }
 }

@@ -193,7 +193,7 @@ extension CoordinatorService {
             members = try self.members(ofRetry: chosen, of: graph, request)
             var wanted: Set<OperationID> = []
             for member in members {
-                let operation = catalog[member.graph].operations[Int(member.index)]
+                let operation = catalog[description: member]
                 wanted.formUnion(catalog.wanted(by: [operation], of: member.graph))
             }
             return wanted.sorted()

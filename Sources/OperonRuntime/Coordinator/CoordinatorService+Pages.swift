@@ -96,8 +96,7 @@ extension CoordinatorService {
                 return true
             }
             if let prefix = query.namePrefix {
-                let name = catalog[id.graph].operations.name(of: Int(id.index))
-                guard name.begins(with: prefix) else { return true }
+                guard catalog.name(of: id).name.begins(with: prefix) else { return true }
             }
             if search.isFull(at: id) { return false }
             search.append(view(of: id))

@@ -46,9 +46,9 @@ extension CoordinatorService {
     /// The operation whose output counts as that of this one. An operation that stayed in an edit
     /// stands for one of an earlier graph.
     func leavingOutput(of operation: OperationID) -> OperationID {
-        let operations = catalog[operation.graph].operations
-        guard Int(operation.index) < operations.count else { return operation }
-        return Continuation.original(of: operations[Int(operation.index)]) ?? operation
+        let count = catalog[operation.graph].operations.count
+        guard Int(operation.index) < count else { return operation }
+        return Continuation.original(of: catalog[description: operation]) ?? operation
     }
 
     /// Why an operation that an edited form does not have cannot run again.

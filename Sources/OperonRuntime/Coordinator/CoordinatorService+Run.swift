@@ -123,8 +123,8 @@ extension CoordinatorService {
     }
 
     /// Submits the graph of a run, or resumes the one that the store has: operations that failed or
-    /// were cancelled, and those that were skipped because of them, run again. Cancelled operations
-    /// that still run are awaited first.
+    /// were cancelled before `prepareRun`, and those that were skipped because of them, run again.
+    /// Cancelled operations that still run are awaited first.
     ///
     /// - Parameter restored: Called once, on the service's executor, with the state of each
     ///   operation; empty if nothing has run. If the graph is resumed, all notices of what was
@@ -143,7 +143,7 @@ extension CoordinatorService {
             again.cancelled = true
             let unsuccessful = keeping?.unsuccessful
             again.operations = (unsuccessful ?? []).map { "@\($0)" }
-            // If it was cancelled since, by a signal for instance, it stays so.
+            // If it was cancelled after `prepareRun`, by a signal for instance, it stays cancelled.
             let isOver = unsuccessful != nil && scheduler.isCancelled(plan.graph)
             if unsuccessful?.isEmpty != true, !isOver {
                 _ = try await retry(plan.graph, again, by: "")
@@ -256,7 +256,7 @@ extension GraphCatalog {
 
     /// The operation of an earlier graph for which one stands that stayed in an edit.
     private func original(of id: OperationID, _ scheduler: Scheduler) -> OperationID? {
-        let description = self[id.graph].operations[Int(id.index)]
+        let description = self[description: id]
         guard let original = Continuation.original(of: description), contains(original.graph),
             scheduler.isKept(original)
         else { return nil }
@@ -268,7 +268,7 @@ extension GraphCatalog {
         _ id: OperationID,
         _ scheduler: Scheduler
     ) -> OperationDescription {
-        var description = self[id.graph].operations[Int(id.index)]
+        var description = self[description: id]
         let current = scheduler.dependencies(of: id)
         var conditions: [OperationID: DependencyCondition] = [:]
         for dependency in current { conditions[dependency.operation] = dependency.condition }

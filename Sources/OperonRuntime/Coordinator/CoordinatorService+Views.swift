@@ -154,7 +154,7 @@ extension CoordinatorService {
     // MARK: - Operations
 
     func view(of operation: OperationID) -> OperationView {
-        let description = catalog[operation.graph].operations[Int(operation.index)]
+        let description = catalog[description: operation]
         var view = OperationView(
             graph: operation.graph.rawValue,
             index: operation.index,
@@ -184,8 +184,7 @@ extension CoordinatorService {
     /// The operation's own input; `nil`: it has none.
     func input(of operation: OperationID) throws(ClientError) -> Payload? {
         try check(operation)
-        let operations = catalog[operation.graph].operations
-        switch operations[Int(operation.index)].work {
+        switch catalog[description: operation].work {
         case .registered(_, let input), .external(let input): return input.isEmpty ? nil : input
         case .nothing, .wait, .command: return nil
         }
@@ -198,8 +197,7 @@ extension CoordinatorService {
 
     func detail(of operation: OperationID) throws(ClientError) -> OperationDetail {
         try check(operation)
-        let index = Int(operation.index)
-        let description = catalog[operation.graph].operations[index]
+        let description = catalog[description: operation]
         var detail = OperationDetail(
             operation: view(of: operation),
             graphName: catalog.name(of: operation.graph)
@@ -426,11 +424,7 @@ extension CoordinatorService {
 
     /// The queue of the operation that the event is about, as long as it is known.
     private func queue(of event: ClusterEvent) -> String? {
-        guard let operation = event.operation else { return nil }
-        guard catalog.contains(operation.graph),
-            Int(operation.index) < catalog[operation.graph].operations.count
-        else { return nil }
-        return catalog[operation.graph].operations.queue(of: Int(operation.index))
+        event.operation.flatMap { catalog.queue(of: $0) }
     }
 
     func views(of events: [(sequence: UInt64, event: ClusterEvent)]) -> [EventView] {

@@ -235,7 +235,7 @@ struct CoordinatorSpans {
             from: date(of: entry.since),
             to: date(of: state.now)
         )
-        let queue = state.catalog[operation.graph].operations.queue(of: Int(operation.index))
+        let queue = state.catalog.queue(of: operation) ?? ""
         span.attributes = about(operation, state)
         span.attributes += [
             .init(TraceSpan.Name.queue, .text(queue)),

@@ -106,7 +106,7 @@ extension GraphCatalog {
 
     /// The inputs of an operation, as in `dispatched`.
     mutating func inputs(of operation: OperationID) -> [NamedInput] {
-        let description = self[operation.graph].operations[Int(operation.index)]
+        let description = self[description: operation]
         guard description.wantsInputs else { return [] }
         return inputs(description.dependencies, of: operation.graph)
     }

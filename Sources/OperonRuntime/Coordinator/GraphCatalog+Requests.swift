@@ -142,7 +142,7 @@ extension GraphCatalog: RequestResolver {
         _ scheduler: Scheduler
     ) throws(Refusal) {
         let key = AdditionKey(held: held, number: request.number)
-        let adding = self[held.operation.graph].operations[Int(held.operation.index)]
+        let adding = self[description: held.operation]
         guard requests.carried[key] == nil, let earlier = Continuation.earlierAdding(of: adding),
             contains(earlier.graph), scheduler.isKept(earlier)
         else { return }
@@ -154,7 +154,7 @@ extension GraphCatalog: RequestResolver {
                 !self[earlier.graph].hasAdded(index)
             else { continue }
             let id = OperationID(graph: earlier.graph, index: index)
-            var description = self[earlier.graph].operations[Int(index)]
+            var description = self[description: id]
             // In the new graph, an operation that stayed is one of the earlier graph.
             for place in description.dependencies.indices
             where description.dependencies[place].resolvedID == nil {

@@ -91,6 +91,11 @@ struct GraphCatalog: Sendable {
         @inline(__always) _modify { yield &entries[Int(graph.rawValue)].contents }
     }
 
+    /// What an operation is, as it was submitted or added.
+    subscript(description operation: OperationID) -> OperationDescription {
+        self[operation.graph].operations[Int(operation.index)]
+    }
+
     func name(of graph: GraphID) -> String { names[Int(nameNumbers[Int(graph.rawValue)])] }
 
     /// Of a dropped graph nothing is known.
@@ -209,6 +214,14 @@ struct GraphCatalog: Sendable {
         contains(operation.graph)
             && (Int(operation.index) < self[operation.graph].operations.count
                 || dropped.outcome(of: operation) != nil)
+    }
+
+    /// The queue that an operation was submitted to; `nil`: the operation is not known any more.
+    func queue(of operation: OperationID) -> String? {
+        guard contains(operation.graph) else { return nil }
+        let index = Int(operation.index)
+        guard index < self[operation.graph].operations.count else { return nil }
+        return self[operation.graph].operations.queue(of: index)
     }
 
     func name(of operation: OperationID) -> OperationName {

@@ -59,6 +59,11 @@ package struct RunRecord: Sendable {
         operations = Array(repeating: Operation(), count: operationCount)
     }
 
+    private subscript(operation: OperationID) -> Operation {
+        _read { yield operations[Int(operation.index)] }
+        _modify { yield &operations[Int(operation.index)] }
+    }
+
     package mutating func note(_ notice: Scheduler.Notice, at now: Timestamp) {
         switch notice {
         case .operationsAdded(_, _, let count):
@@ -68,7 +73,7 @@ package struct RunRecord: Sendable {
                 startedAt = now
                 startedAtWall = SystemClock.wall()
             }
-            operations[Int(operation.index)].attempts.append(Attempt(id: attempt, worker: worker))
+            self[operation].attempts.append(Attempt(id: attempt, worker: worker))
         case .started(let operation, let attempt, let start):
             change(attempt, of: operation) { $0.start = start }
         case .resumed(let operation, let attempt, _):
@@ -84,8 +89,8 @@ package struct RunRecord: Sendable {
                 entry.ending = ending
             }
         case .result(let operation, _, let result):
-            operations[Int(operation.index)].isUpToDate = result.isUpToDate
-            keepLog(of: result, at: Int(operation.index))
+            self[operation].isUpToDate = result.isUpToDate
+            keepLog(of: result, operation)
         case .finished(let operation, let outcome): finish(operation, outcome, at: now)
         case .rangeFinished(let operations, let outcome):
             for operation in operations { finish(operation, outcome, at: now) }
@@ -110,8 +115,8 @@ package struct RunRecord: Sendable {
         _ outcome: Outcome,
         at now: Timestamp
     ) {
-        operations[Int(operation.index)].outcome = outcome
-        operations[Int(operation.index)].finishedAt = now
+        self[operation].outcome = outcome
+        self[operation].finishedAt = now
         finishedAt = now
     }
 
@@ -136,17 +141,16 @@ package struct RunRecord: Sendable {
     /// The bytes kept of all logs: many failures usually share one cause.
     private static let logBytesInAllMax = 64 << 20
 
-    private mutating func keepLog(of result: AttemptResult, at index: Int) {
-        logBytes -= operations[index].logTail.count
-        operations[index].logTail = []
-        operations[index].logBytesBefore = 0
+    private mutating func keepLog(of result: AttemptResult, _ operation: OperationID) {
+        logBytes -= self[operation].logTail.count
+        self[operation].logTail = []
+        self[operation].logBytesBefore = 0
         guard case .failed = result.end else { return }
         if logBytes < Self.logBytesInAllMax {
-            operations[index].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
+            self[operation].logTail = Array(result.log.tail.suffix(Self.logBytesMax))
         }
-        operations[index].logBytesBefore =
-            result.log.end - UInt64(operations[index].logTail.count)
-        logBytes += operations[index].logTail.count
+        self[operation].logBytesBefore = result.log.end - UInt64(self[operation].logTail.count)
+        logBytes += self[operation].logTail.count
     }
 
     private mutating func change(
@@ -154,11 +158,10 @@ package struct RunRecord: Sendable {
         of operation: OperationID,
         _ change: (inout Attempt) -> Void
     ) {
-        let index = Int(operation.index)
         // Nearly always the last one.
-        guard let place = operations[index].attempts.lastIndex(where: { $0.id == attempt })
+        guard let place = self[operation].attempts.lastIndex(where: { $0.id == attempt })
         else { return }
-        change(&operations[index].attempts[place])
+        change(&self[operation].attempts[place])
     }
 }
 
