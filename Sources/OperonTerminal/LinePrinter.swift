@@ -59,11 +59,14 @@ package struct LinePrinter: Sendable {
         output.write(Array((begin + lines.map { $0 + "\n" }.joined() + prompt).utf8))
     }
 
-    /// Prints the beginning of a line that somebody completes. If it was printed again after they
-    /// had ended the line, that is taken away.
+    /// Prints the beginning of a line that somebody completes, in place of one that was printed
+    /// again after they had ended the line.
     package func prompt(_ text: String) {
         output.write(Array(((style.overprints ? Self.eraseLine : "") + text).utf8))
     }
+
+    /// Erases such a beginning that was printed again after they had ended the line.
+    package func erasePrompt() { prompt("") }
 
     /// Ends a line that nobody completes.
     package func endLine() { output.write(Array("\n".utf8)) }

@@ -276,7 +276,7 @@ package actor ProgressDisplay {
     /// - Parameter isAnswered: Whether somebody has ended the line of the prompt.
     package func resume(isAnswered: Bool, at now: Timestamp) {
         if isAnswered {
-            printer.prompt("")
+            printer.erasePrompt()
             prompt = nil
         } else {
             withdrawPrompt()

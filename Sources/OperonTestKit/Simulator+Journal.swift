@@ -30,8 +30,7 @@ extension Simulator {
         store?.journal = journal
     }
 
-    /// Seeds without a journal look at the scheduler after each step, which takes most of their
-    /// time.
+    /// A check after each step would take most of the time.
     private static let journalCheckedSteps = 32
 
     mutating func planJournalDeaths(from start: Timestamp) {

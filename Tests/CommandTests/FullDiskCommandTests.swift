@@ -4,14 +4,15 @@ import Testing
 
 /// What a command says whose change waits for the coordinator's disk.
 @Suite(.timeLimit(.minutes(3))) struct FullDiskCommandTests {
-    /// A file system of 32 MiB, which is filled and emptied on request.
+    /// A file system of 32 MiB, which is filled and emptied on request. It waits for less than the
+    /// limit of the suite, so that it is gone if the test ends early.
     private static let script = """
         mount -t tmpfs -o size=32m tmpfs disk || exit 1
         (
-            timeout 170 sh -c 'until [ -e fill ]; do sleep 0.02; done'
+            timeout 170 sh -c 'until [ -e fill ]; do sleep 0.02; done' || exit 1
             cat /dev/zero >disk/filler 2>/dev/null
             touch full
-            timeout 170 sh -c 'until [ -e empty ]; do sleep 0.02; done'
+            timeout 170 sh -c 'until [ -e empty ]; do sleep 0.02; done' || exit 1
             rm disk/filler
         ) &
         exec "$0" up --store disk/kept.db --listen "unix:$PWD/operon.sock"

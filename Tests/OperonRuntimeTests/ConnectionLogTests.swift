@@ -5,7 +5,7 @@ import Testing
 
 /// What is told of the connection to the broker.
 @Suite(.timeLimit(.minutes(5))) struct ConnectionLogTests {
-    @Test func `what came back is told as what went away was, each time once`() async throws {
+    @Test func `each loss and each return of the connection is logged once`() async throws {
         try await ManualCluster.run(nil) { cluster in
             for _ in 0..<2 {
                 await cluster.transport.handle(.down(reason: "the test cut it"))
@@ -17,9 +17,7 @@ import Testing
         }
     }
 
-    @Test func `people are told nothing of what stands in for a connection in one process`()
-        async throws
-    {
+    @Test func `without a broker, no connection is logged`() async throws {
         try await ManualCluster.run(nil) { cluster in
             await cluster.transport.handle(.down(reason: ""))
             await cluster.transport.handle(.up)

@@ -80,8 +80,8 @@ struct ClientSession: Sendable {
             .joined(separator: "\n")
     }
 
-    /// Asks for a change, which is answered when it is on the coordinator's disk, and says if it
-    /// waits for that.
+    /// Asks for a change, which is answered when it is on the coordinator's disk, and tells the
+    /// user if that disk delays the answer.
     func change<Answer: Sendable>(
         _ request: () async throws(ClientError) -> Answer
     ) async throws(ClientError) -> Answer {

@@ -146,7 +146,7 @@ struct Logs: AsyncParsableCommand {
             let adding = try await session.client.operations(of: asked.graph, query).operations
             if adding.contains(where: { $0.kind == Work.forEachKind }) { return true }
         }
-        // Of what is not repeated, there are no elements: this says so.
+        // An operation that is not repeated has no elements: the coordinator refuses the name.
         if asked.withoutEach != asked { _ = try await session.client.operation(asked) }
         return false
     }

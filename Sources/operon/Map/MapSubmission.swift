@@ -93,7 +93,11 @@ final class MapSubmission: Sendable {
         var request = CancelRequest()
         request.reason = reason
         let asked = request
-        _ = try await session.patiently { try await session.client.cancel(.graph(graph), asked) }
+        _ = try await session.patiently {
+            try await session.change { () async throws(ClientError) in
+                try await session.client.cancel(.graph(graph), asked)
+            }
+        }
     }
 
     /// Returns when all operations have ended.
