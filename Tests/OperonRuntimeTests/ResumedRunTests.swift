@@ -27,10 +27,8 @@ import Testing
         try await service.takeUp(plan, traceParent: "") { _ in }
     }
 
-    @Test func `what fails before the run has asked what to try again failed in this run`()
-        async throws
-    {
-        let id = GraphID(rawValue: 0)
+    /// The first process of the run.
+    private func runUntilBeforeFails() async throws {
         try await ManualCluster.run(store) { cluster in
             try await takeUp(cluster.service)
             try await cluster.join(slots: 1, kinds: ["K"])
@@ -38,6 +36,13 @@ import Testing
             try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
             try await cluster.service.kept()
         }
+    }
+
+    @Test func `what fails before the run has asked what to try again failed in this run`()
+        async throws
+    {
+        let id = GraphID(rawValue: 0)
+        try await runUntilBeforeFails()
         try await ManualCluster.run(store) { cluster in
             try await cluster.service.prepareRun(of: id)
             // Its worker is there before it has compared the file, and has lost what it held.
@@ -58,13 +63,7 @@ import Testing
         async throws
     {
         let id = GraphID(rawValue: 0)
-        try await ManualCluster.run(store) { cluster in
-            try await takeUp(cluster.service)
-            try await cluster.join(slots: 1, kinds: ["K"])
-            let held = try await cluster.dispatched("before").held
-            try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
-            try await cluster.service.kept()
-        }
+        try await runUntilBeforeFails()
         try await ManualCluster.run(store) { cluster in
             try await cluster.service.prepareRun(of: id)
             _ = try await cluster.client.cancel(.graph("g"), CancelRequest())
