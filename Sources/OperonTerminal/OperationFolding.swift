@@ -11,6 +11,8 @@ package struct RepeatedRow: Hashable, Sendable {
     package let graph: UInt32
     package let title: String
     package private(set) var counts = StateCounts()
+    /// How many of those that succeeded were up to date.
+    package private(set) var upToDate = 0
     /// `nil`: not the same for all.
     package private(set) var queue: String?
     package private(set) var priority: QueuePriority?
@@ -31,6 +33,7 @@ package struct RepeatedRow: Hashable, Sendable {
             if element.priority != priority { priority = nil }
         }
         counts.add(element)
+        if element.isUpToDate == true { upToDate += 1 }
         attempts += Int(element.attempts)
     }
 }

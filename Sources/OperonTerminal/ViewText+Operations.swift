@@ -48,7 +48,8 @@ extension ViewText {
 
     /// The elements of a repeated operation by state.
     func elementCounts(_ row: RepeatedRow) -> String {
-        row.counts.total == 0 ? "no elements" : counts(row.counts, noun: nil)
+        guard row.counts.total > 0 else { return "no elements" }
+        return counts(row.counts, upToDate: row.upToDate, noun: nil)
     }
 
     /// Without colors, for the cell of a table.

@@ -133,7 +133,7 @@ package struct ViewText: Hashable, Sendable {
         let parts = words.filter { $0.0 > 0 }.map { count, word, tint in
             let text = "\(count) \(word)"
             let part = tint.map { style.tinted(text, $0) } ?? text
-            guard word == "succeeded", let upToDate else { return part }
+            guard word == "succeeded", let upToDate, upToDate > 0 else { return part }
             return "\(part) (\(upToDate) \(OperationReport.upToDate))"
         }
         let operations = noun.map { plural(counts.total, $0) } ?? String(counts.total)

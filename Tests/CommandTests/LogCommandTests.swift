@@ -390,6 +390,22 @@ import Testing
         }
     }
 
+    @Test func `a mistyped mode of the shown output is no file, unless there is one`()
+        async throws
+    {
+        try await Workspace.run { workspace in
+            let graph = "operations: { a: { run: echo 1 } }"
+            let file = try workspace.write("g.yaml", graph)
+            let mistyped = try await workspace.operon(["run", "--show-output", "streem", file])
+            #expect(mistyped.end == .exit(2))
+            #expect(mistyped.errors.contains("“streem” is invalid"), "\(mistyped.errors)")
+            #expect(mistyped.errors.contains("“whole” and “stream”"), "\(mistyped.errors)")
+            _ = try workspace.write("streem", graph)
+            let run = try await workspace.operon(["run", "--show-output", "streem"])
+            #expect(run.output == "1\n", "\(run.errors)")
+        }
+    }
+
     @Test func `a pipe gets the output of a run as it was, and what is missing is told beside it`()
         async throws
     {

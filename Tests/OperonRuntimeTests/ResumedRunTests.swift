@@ -3,6 +3,7 @@ import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonTestKit
+import Synchronization
 import Testing
 
 /// A run whose state is kept, and that goes on after its process died.
@@ -21,10 +22,13 @@ import Testing
         output: .empty
     )
 
-    private func takeUp(_ service: CoordinatorService) async throws {
+    @discardableResult
+    private func takeUp(_ service: CoordinatorService) async throws -> RestoredRun {
         let compiled = try CompiledGraph.compile(graph)
         let plan = try await service.planRun(graph, compiled: compiled, again: [])
-        try await service.takeUp(plan, traceParent: "") { _ in }
+        let restored = Mutex<RestoredRun?>(nil)
+        try await service.takeUp(plan, traceParent: "") { run in restored.withLock { $0 = run } }
+        return try #require(restored.withLock { $0 })
     }
 
     /// The first process of the run.
@@ -49,7 +53,11 @@ import Testing
             try await cluster.join(slots: 1, kinds: ["K"])
             let held = try await cluster.dispatched("after").held
             try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
-            try await takeUp(cluster.service)
+            let restored = try await takeUp(cluster.service)
+            // Its notice tells that “after” failed, so that it is not known before.
+            #expect(restored.before.map(\.outcome) == [nil, nil])
+            #expect(restored.now.map(\.outcome) == [nil, .failed(.exit(code: 1))])
+            #expect(!restored.wasCancelled)
 
             _ = try await cluster.dispatched("before")
             let outcome = await cluster.service.query {
@@ -73,6 +81,21 @@ import Testing
                 (0..<2).map { scheduler.outcomeKind(of: OperationID(graph: id, index: $0)) }
             }
             #expect(outcomes == [.failed, .cancelled])
+        }
+    }
+
+    @Test func `a run that was cancelled before knows it when it goes on`() async throws {
+        try await runUntilBeforeFails()
+        try await ManualCluster.run(store) { cluster in
+            _ = try await cluster.client.cancel(.graph("g"), CancelRequest())
+            try await cluster.service.kept()
+        }
+        try await ManualCluster.run(store) { cluster in
+            try await cluster.service.prepareRun(of: GraphID(rawValue: 0))
+            let restored = try await takeUp(cluster.service)
+            #expect(restored.wasCancelled)
+            #expect(restored.before == restored.now)
+            #expect(restored.now.map(\.outcome) == [nil, nil])
         }
     }
 }

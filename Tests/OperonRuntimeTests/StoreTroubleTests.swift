@@ -31,26 +31,21 @@ import Testing
         }
     }
 
-    @Test func `a store that has room now and then is told of once a minute`() {
-        var news = StoreNews()
-        let told = (0..<180).map { second in
-            news.shows(
-                isInTrouble: second % 2 == 0,
-                at: Timestamp(nanoseconds: second * 1_000_000_000)
+    @Test func `a store that refuses what was decided is given up earlier than one that is slow`()
+        async throws
+    {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await ManualCluster.run(store, isConnected: false) { cluster in
+            await store.fail(Array(repeating: StoreError(.full, "full"), count: 1_000))
+            let never = Task { try await cluster.client.submit(graph("never")) }
+            try await cluster.log.wait { $0.contains("the store takes no records") }
+            try await cluster.service.waitUntilStoreIsStuck(
+                for: .seconds(3_600),
+                refused: .milliseconds(10)
             )
+            await cluster.service.shutDown(kill: true)
+            await #expect(throws: ClientError.self) { try await never.value }
         }
-        #expect(told.indices.filter { told[$0] } == [0, 1, 60, 61, 120, 121])
-    }
-
-    @Test func `trouble that lasts is told, also if it began soon after the last one`() {
-        var news = StoreNews()
-        let told = (0..<200).map { second in
-            news.shows(
-                isInTrouble: second != 1 && second < 150,
-                at: Timestamp(nanoseconds: second * 1_000_000_000)
-            )
-        }
-        #expect(told.indices.filter { told[$0] } == [0, 1, 60, 150])
     }
 
     @Test func `nobody waits for a coordinator that ends`() async throws {

@@ -199,6 +199,18 @@ import Testing
         #expect(narrow.allSatisfy { TerminalText.width($0) <= 40 }, "\(narrow)")
     }
 
+    @Test func `a row says how many of its elements were up to date`() {
+        var folding = OperationFolding()
+        for index in UInt32(0)..<3 {
+            var element = Self.view(index, "s[\(index)]", .succeeded)
+            if index > 0 { element.isUpToDate = true }
+            folding.add(element)
+        }
+        folding.add(Self.view(3, "s", nil, kind: Work.nothingKind))
+        let lines = ViewText(style: unicode, width: 80).operations(Array(folding.rows))
+        #expect(lines.last?.contains("3: 3 succeeded (2 up to date)") == true, "\(lines)")
+    }
+
     @Test func `a drawing has one operation for elements that are not there yet`() {
         var adding = Self.operation("r.forEach", ["list", "setup"])
         adding.work = .registered(kind: Work.forEachKind, input: .empty)

@@ -18,6 +18,17 @@ package struct RunPlan: Sendable {
     fileprivate let key: String
 }
 
+/// The state in which a run finds its operations.
+package struct RestoredRun: Sendable {
+    /// Everything that has been decided, also what this run has decided already.
+    package let now: [OperationProgress]
+    /// What this run goes on from: what it has decided itself, its notices tell.
+    package let before: [OperationProgress]
+    /// Whether the run was cancelled before. Notices may then have told of operations that were
+    /// cancelled and skipped, and that run again.
+    package let wasCancelled: Bool
+}
+
 // The graphs of a run whose state is kept on a disk: one, and one more for each edit of its file.
 extension CoordinatorService {
     /// The idempotency key of a run's first graph: submitting it again finds the existing one.
@@ -38,6 +49,7 @@ extension CoordinatorService {
         for other in catalog.keptGraphs.prefix(while: { $0 < graph }) { try cancelReplaced(other) }
         guard graph < catalog.next, !scheduler.isCancelled(graph) else { return }
         keeping?.unsuccessful = scheduler.unsuccessful(in: graph)
+        keeping?.progress = scheduler.progress(of: graph)
     }
 
     /// Decides what to do with the store's graphs. Those that the file has replaced are cancelled
@@ -126,13 +138,13 @@ extension CoordinatorService {
     /// were cancelled before `prepareRun`, and those that were skipped because of them, run again.
     /// Cancelled operations that still run are awaited first.
     ///
-    /// - Parameter restored: Called once, on the service's executor, with the state of each
-    ///   operation; empty if nothing has run. If the graph is resumed, all notices of what was
+    /// - Parameter restored: Called once, on the service's executor, with the states of the
+    ///   operations; empty if nothing has run. If the graph is resumed, all notices of what was
     ///   cancelled before have been given.
     package func takeUp(
         _ plan: RunPlan,
         traceParent: String,
-        restored: @Sendable ([OperationProgress]) -> Void
+        restored: @Sendable (RestoredRun) -> Void
     ) async throws(ClientError) {
         guard plan.isNew else {
             if scheduler.isCancelled(plan.graph) { await waitUntilFinished(plan.graph) }
@@ -148,7 +160,7 @@ extension CoordinatorService {
             if unsuccessful?.isEmpty != true, !isOver {
                 _ = try await retry(plan.graph, again, by: "")
             }
-            restored(scheduler.progress(of: plan.graph))
+            restored(restoredRun(plan.graph))
             return try await durable()
         }
         var contents = try StoredContents(plan.description, failFast: plan.compiled.failFast)
@@ -159,14 +171,26 @@ extension CoordinatorService {
         precondition(id == plan.graph, "nobody else submits graphs to a run")
         try await durable()
         let decisions = plan.continuation?.decisions ?? []
-        restored(
-            decisions.map { decision in
-                guard case .stays = decision else {
-                    return OperationProgress(state: .pending, outcome: nil, isUpToDate: false)
-                }
-                return OperationProgress(state: .finished, outcome: .succeeded, isUpToDate: false)
+        let operations = decisions.map { decision in
+            guard case .stays = decision else {
+                return OperationProgress(state: .pending, outcome: nil, isUpToDate: false)
             }
-        )
+            return OperationProgress(state: .finished, outcome: .succeeded, isUpToDate: false)
+        }
+        restored(RestoredRun(now: operations, before: operations, wasCancelled: false))
+    }
+
+    /// Called once it is decided what runs again.
+    private func restoredRun(_ graph: GraphID) -> RestoredRun {
+        let now = scheduler.progress(of: graph)
+        guard let keeping, keeping.unsuccessful != nil else {
+            return RestoredRun(now: now, before: now, wasCancelled: true)
+        }
+        let before = zip(keeping.progress, now).map { before, now in
+            before.outcome != nil && now.outcome == nil ? now : before
+        }
+        self.keeping?.progress = []
+        return RestoredRun(now: now, before: before, wasCancelled: false)
     }
 }
 

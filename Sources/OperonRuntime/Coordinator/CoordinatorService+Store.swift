@@ -61,6 +61,8 @@ extension CoordinatorService {
         var news = StoreNews()
         /// What had failed or was cancelled when a run went on; `nil`: everything that has by then.
         var unsuccessful: [UInt32]?
+        /// The state of the operations at that moment.
+        var progress: [OperationProgress] = []
         /// Each waiter is removed when it stops waiting, whatever the reason.
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
@@ -414,14 +416,28 @@ extension CoordinatorService {
     /// The number of callers that wait for a sync or for an event.
     package var waiterCount: Int { keeping?.waiters.count ?? 0 }
 
+    /// Why nothing can be accepted at present; `nil`: it can.
+    package var trouble: String? {
+        if let trouble = keeping?.trouble { return trouble.message }
+        return hasEnded || fatal != nil ? "The coordinator is shutting down." : nil
+    }
+
     /// Returns when something that was decided this long ago is still not synced, because the disk
-    /// is full or does not respond. Never returns without a store.
+    /// does not respond. Never returns without a store.
     ///
+    /// - Parameter refused: The time after which it returns if the store has refused what was
+    ///   decided, because the disk is full, and nothing was synced since.
     /// - Throws: `CancellationError`.
-    package func waitUntilStoreIsStuck(for patience: Duration) async throws {
+    package func waitUntilStoreIsStuck(
+        for patience: Duration,
+        refused shortPatience: Duration
+    ) async throws {
         while true {
             let step = keeping?.gate.last
-            try await machineTime.sleep(for: patience)
+            let synced = keeping?.gate.synced
+            try await machineTime.sleep(for: shortPatience)
+            if let keeping, keeping.trouble != nil, keeping.gate.synced == synced { return }
+            try await machineTime.sleep(for: patience - shortPatience)
             if let step, let keeping, keeping.gate.synced < step { return }
         }
     }
@@ -453,139 +469,5 @@ extension ClusterEvent {
         self.init(kind, at: at)
         self.worker = worker.incarnation
         workerName = worker.name
-    }
-}
-
-/// Whether the log says that the store takes no records, or takes them again. On a disk that is
-/// nearly full, one commit fits and the next one does not.
-package struct StoreNews {
-    /// Trouble is told at most once in this time.
-    package static let interval = Duration.seconds(60)
-
-    private var isTold = false
-    private var toldAt: Timestamp?
-
-    package init() {}
-
-    /// Is asked at each try of a commit, so that trouble which lasts is told in the end.
-    package mutating func shows(isInTrouble: Bool, at now: Timestamp) -> Bool {
-        guard isInTrouble != isTold else { return false }
-        if isInTrouble {
-            if let toldAt, now - toldAt < Self.interval { return false }
-            toldAt = now
-        }
-        isTold = isInTrouble
-        return true
-    }
-}
-
-extension CoordinatorService {
-    /// Why nothing can be accepted at present; `nil`: it can.
-    package var trouble: String? {
-        if let trouble = keeping?.trouble { return trouble.message }
-        return hasEnded || fatal != nil ? "The coordinator is shutting down." : nil
-    }
-
-    /// Drops finished graphs; keeps only what later dependencies may need of them.
-    package func prune(beyond retention: Retention) async throws {
-        guard let store, retention.isBounded else { return }
-        ended = Ended()
-        let bounds = StoreRetention.Bounds(retention, at: time.wall())
-        do {
-            let old = try await store.prunable(beyond: bounds)
-            guard !old.isEmpty else { return }
-            // From here on the scheduler decides nothing about them. Its earlier decisions are
-            // synced before the graphs are dropped. If this process dies in between, the graphs are
-            // restored whole.
-            let dropped = forget(old)
-            try await durable()
-            try await store.drop(dropped, by: scheduler.epoch)
-            try await forgetWorkers(in: store)
-            logger.info("finished graphs dropped", metadata: ["count": "\(dropped.count)"])
-        } catch let error as StoreError where error.isTransient {
-            logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
-        } catch let error as ClientError {
-            logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
-        }
-    }
-
-    /// Forgets the names of workers that are gone and of which no attempt is kept any more.
-    private func forgetWorkers(in store: any OperationStore) async throws {
-        guard workerNames.count > workerNamesMax else { return }
-        let here = scheduler.workerStatus(at: time.now())
-            .filter { $0.isAlive || $0.ownsAttempts }.map(\.identity.incarnation)
-        let gone = Set(workerNames.keys).subtracting(here)
-            .sorted { $0.rawValue < $1.rawValue }
-        // Harmless: a worker that returns meanwhile is shown by its id until it joins again.
-        for worker in try await store.forget(workers: gone, by: scheduler.epoch) {
-            workerNames[worker] = nil
-        }
-        // The store reads all attempts for this, so it is repeated only once there are twice as
-        // many names.
-        workerNamesMax = max(limits.storedWorkers, 2 * workerNames.count)
-    }
-
-    /// Makes the scheduler forget these graphs; returns those that it keeps only the outcomes of.
-    private func forget(_ graphs: [GraphID]) -> [GraphID] {
-        let before = graphs.reduce(0) { $0 + scheduler.operationCount(of: $1) }
-        handle([.graphsForgotten(graphs)])
-        let gone = graphs.filter { scheduler.isGone($0) }
-        for graph in gone { catalog.drop(graph, scheduler.droppedOutcomes(of: graph)) }
-        if before >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
-        return gone
-    }
-
-    /// What has finished since the store was last asked for graphs to drop.
-    struct Ended: Sendable {
-        var graphs = 0
-        var operations = 0
-        /// The bytes of inputs, outputs and logs.
-        var bytes = 0
-    }
-
-    /// Drops graphs beyond these bounds: at once, after each interval, and earlier when much has
-    /// finished. Returns when its task is cancelled.
-    ///
-    /// - Throws: An error after which the store cannot continue.
-    package func keepPruned(within retention: Retention) async throws {
-        guard retention.isBounded else { return }
-        let graphs = retention.graphs.map { max(1, min($0 / 10, Self.endedGraphs)) }
-        let operations = retention.operations.map { max(1, min($0 / 10, Self.endedOperations)) }
-        let bytes = retention.bytes.map { max(1, $0 / 4) }
-        pruneAfter = Ended(
-            graphs: graphs ?? .max,
-            operations: operations ?? .max,
-            bytes: bytes ?? .max
-        )
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { [time, pruneSignal] in
-                while !Task.isCancelled {
-                    pruneSignal.raise()
-                    do { try await time.sleep(time.now() + Self.pruneInterval) } catch { return }
-                }
-            }
-            for await _ in pruneSignal.raised { try await prune(beyond: retention) }
-            group.cancelAll()
-        }
-    }
-
-    /// The time between two checks: bounds on age are measured in days.
-    private static let pruneInterval = Duration.seconds(600)
-    /// The most operations that may finish before the next check, if their number is bounded: a
-    /// check costs as much as a few hundred operations.
-    private static let endedOperations = 10_000
-    /// The same for graphs, if the number of graphs is bounded.
-    private static let endedGraphs = 1_000
-
-    /// Counts a finished graph whose end the store has by now.
-    func noteEnded(_ graph: GraphID) {
-        ended.graphs += 1
-        ended.operations += scheduler.operationCount(of: graph)
-        if pruneAfter.bytes < .max { ended.bytes += catalog[graph].inputBytes }
-        guard
-            ended.graphs >= pruneAfter.graphs || ended.operations >= pruneAfter.operations
-                || ended.bytes >= pruneAfter.bytes
-        else { return }
-        pruneSignal.raise()
     }
 }

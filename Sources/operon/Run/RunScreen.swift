@@ -35,7 +35,7 @@ final class RunScreen: Sendable {
         case withdrawPrompt
         case resume(isAnswered: Bool)
         case connected
-        case restored([OperationProgress], isResumed: Bool)
+        case restored([OperationProgress], wasCancelled: Bool)
         case tick
         case end
     }
@@ -127,10 +127,10 @@ final class RunScreen: Sendable {
 
     /// The state of the graph that this run begins with; empty: the run starts anew.
     ///
-    /// - Parameter isResumed: Whether it is a stored run that goes on. What was cancelled and
-    ///   skipped before runs again, so it is not shown.
-    func restored(_ operations: [OperationProgress], isResumed: Bool) {
-        continuation.yield(.restored(operations, isResumed: isResumed))
+    /// - Parameter wasCancelled: Whether it was cancelled before. What was cancelled and skipped
+    ///   until now runs again, so it is not shown.
+    func restored(_ operations: [OperationProgress], wasCancelled: Bool) {
+        continuation.yield(.restored(operations, wasCancelled: wasCancelled))
     }
 
     /// Prints lines at the end, after the last draw.
@@ -178,12 +178,12 @@ final class RunScreen: Sendable {
                     await display.resume(isAnswered: isAnswered, at: SystemClock.now())
                 case .connected:
                     await remark(stall.began(at: SystemClock.now()))
-                case .restored(let operations, let isResumed):
+                case .restored(let operations, let wasCancelled):
                     await takeUp(operations, group: group, state: &state)
                     isTakenUp = true
                     for item in early {
                         let notices =
-                            isResumed
+                            wasCancelled
                             ? item.notices.filter { !Self.tellsCancel($0) } : item.notices
                         await show(notices, group: group, state: &state, at: item.at)
                     }

@@ -30,38 +30,6 @@ protocol RunListener: Sendable {
 /// One `operon run`: a coordinator, a worker in this process unless there is a broker, the screen,
 /// and the signals.
 struct RunSession {
-    struct Options {
-        var slots: Int
-        var brokerURL: String?
-        var prefix: String
-        /// By what the workers of the broker know this run.
-        var trust = CoordinatorTrustArguments()
-        /// How long the first connection may take before the broker counts as unreachable.
-        var connectTimeout: Duration
-        var operationsPerMessage: Int
-        var output: OutputFormat
-        var logDirectory: String?
-        /// How the output of operations is shown; `nil`: that of failed ones at the end.
-        var showsOutput: ShownOutput.Mode?
-        var traceFile: String?
-        /// Where the report is written as HTML; `nil`: nowhere.
-        var reportFile: String?
-        /// Where the run is stored, so that it can be resumed later; `nil`: it is not stored.
-        var store: String?
-        /// Whether to resume the run in the store.
-        var resumes = false
-        /// Operations that run even if they succeeded, and all that depends on them.
-        var again: Set<String> = []
-        /// Whether the elements of repeated operations are shown together.
-        var folds = true
-        /// What this process offers besides or instead of what its machine has.
-        var resources: ResourceAmounts = []
-        var labels: [WorkerLabel] = []
-        /// Where it makes control groups; `nil`: nowhere.
-        var controlGroups: ControlGroupPlace?
-        var secrets = SecretPlaces()
-    }
-
     let graph: LoadedGraph
     private let growing: GrowingGraph
     let options: Options
@@ -426,7 +394,10 @@ struct RunSession {
     ) async throws {
         let coordinator = host.service
         await interruption.cancelled.wait()
-        try await coordinator.waitUntilStoreIsStuck(for: Self.storePatience)
+        try await coordinator.waitUntilStoreIsStuck(
+            for: Self.storePatience,
+            refused: Self.fullStorePatience
+        )
         let trouble = await coordinator.trouble ?? "The store does not answer."
         if options.brokerURL == nil {
             // The cancel orders wait for the store as well, so the workers are stopped directly.
@@ -450,6 +421,8 @@ struct RunSession {
 
     /// How long a store may accept nothing after a signal: a slow disk answers within this time.
     private static let storePatience = Duration.seconds(5)
+    /// The same for a store that has said that it is full: the cancel may still fit.
+    private static let fullStorePatience = Duration.seconds(2)
 
     private func submit(to coordinator: CoordinatorService) async throws -> GraphID {
         guard let path = options.store else {
@@ -476,9 +449,9 @@ struct RunSession {
             try await coordinator.takeUp(
                 plan,
                 traceParent: Environment.traceParent(in: environment) ?? ""
-            ) { [recorder, screen] operations in
-                recorder.restore(operations, isResumed: isResumed)
-                screen.restored(operations, isResumed: isResumed)
+            ) { [recorder, screen] restored in
+                recorder.restore(restored.now, isResumed: isResumed)
+                screen.restored(restored.before, wasCancelled: restored.wasCancelled)
             }
             await questions?.askAgain(coordinator)
             return plan.graph
