@@ -39,7 +39,8 @@ extension TriggerTable {
         let policy = trigger.definition.policy
         let isRunning = trigger.isRunning
         if isRunning, policy.overlap == .skip, trigger.state.suspension == nil {
-            return answer(append(occurrence, .skipped, to: id, at: now, into: &effects), &effects)
+            let firing = append(occurrence, .skipped, to: id, at: now, into: &effects)
+            return effects.answer = .accepted(firing)
         }
         let isHeld =
             isRunning && (policy.overlap == .queue || policy.overlap == .cancelRunning)
@@ -65,7 +66,7 @@ extension TriggerTable {
             return effects.answer = .refused(.data(problem.description))
         }
         let status = isHeld ? FiringStatus.waiting : .accepted
-        answer(append(first, status, to: id, at: now, into: &effects), &effects)
+        effects.answer = .accepted(append(first, status, to: id, at: now, into: &effects))
         if isHeld, let window = policy.coalesce {
             triggers[id]?.readyAt = now.monotonic + window
         }
@@ -94,16 +95,12 @@ extension TriggerTable {
         case .failure(let problem): effects.answer = .refused(.data(problem.description))
         case .success(let data):
             let status = FiringStatus.merged(into: number)
-            answer(append(occurrence, status, to: id, at: now, into: &effects), &effects)
+            effects.answer = .accepted(append(occurrence, status, to: id, at: now, into: &effects))
             change(FiringID(id, number), into: &effects) {
                 $0.data = data
                 $0.count = UInt32(clamping: Int($0.count) + Int(occurrence.count))
             }
         }
-    }
-
-    private func answer(_ firing: FiringID, _ effects: inout Effects) {
-        effects.answer = .accepted(firing)
     }
 }
 

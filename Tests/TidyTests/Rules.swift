@@ -150,7 +150,7 @@ enum Rules {
     static func chance(_ file: SourceFile) -> [Violation] {
         file.code.lines.enumerated().compactMap { index, line in
             let draws = [".random(", ".randomElement(", ".shuffled(", ".shuffle("]
-            let isBad = draws.contains { line.contains($0) } && !line.contains("using:")
+            let isBad = draws.contains { line.containsBytes(of: $0) } && !line.contains("using:")
             return isBad
                 ? Violation(file.path, index + 1, "chance comes from a generator passed in") : nil
         }
@@ -168,7 +168,7 @@ enum Rules {
     static func machinePaths(_ file: SourceFile) -> [Violation] {
         let paths = ["/wo" + "rk/", "/tmp" + "/w/", "/home" + "/user", "../sha" + "red"]
         return file.lines.enumerated().flatMap { index, line in
-            paths.filter { line.contains($0) }.map {
+            paths.filter { line.containsBytes(of: $0) }.map {
                 Violation(file.path, index + 1, "path of one machine: \($0)")
             }
         }
@@ -176,7 +176,7 @@ enum Rules {
 
     /// Whether the word stands there by itself, not as a part of a longer name.
     static func contains(_ line: String, word: String) -> Bool {
-        guard line.contains(word) else { return false }
+        guard line.containsBytes(of: word) else { return false }
         func isName(_ character: Character?) -> Bool {
             character.map { $0.isLetter || $0.isNumber || $0 == "_" } ?? false
         }

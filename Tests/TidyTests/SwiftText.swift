@@ -1,3 +1,5 @@
+import Glibc
+
 /// Swift source with comments and the contents of strings blanked out, line by line, so that rules
 /// look at code alone. Enough of Swift's grammar for that, and no more: nested comments, plain,
 /// raw and multi-line strings; what is interpolated into a string is blanked with it.
@@ -223,4 +225,32 @@ extension UInt8 {
     fileprivate static var closing: UInt8 { UInt8(ascii: ")") }
     fileprivate static var equals: UInt8 { UInt8(ascii: "=") }
     fileprivate static var plus: UInt8 { UInt8(ascii: "+") }
+}
+
+extension StringProtocol {
+    /// Whether the bytes of the word are among those of this text. Much faster than `contains`,
+    /// which compares characters.
+    func containsBytes(of word: String) -> Bool {
+        utf8.withContiguousStorageIfAvailable { text in
+            word.utf8.withContiguousStorageIfAvailable { Self.isIn(text, $0) } ?? false
+        } ?? contains(word)
+    }
+
+    private static func isIn(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ word: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+        guard let first = word.first, let start = word.baseAddress else { return true }
+        var rest = text[...]
+        while rest.count >= word.count {
+            let bytes = UnsafeBufferPointer(rebasing: rest)
+            guard let base = bytes.baseAddress, let found = memchr(base, Int32(first), bytes.count)
+            else { return false }
+            let offset = UnsafeRawPointer(base).distance(to: found)
+            guard bytes.count - offset >= word.count else { return false }
+            if memcmp(found, start, word.count) == 0 { return true }
+            rest = rest.dropFirst(offset + 1)
+        }
+        return false
+    }
 }

@@ -149,7 +149,9 @@ extension JSONCheck {
 
     private mutating func string() throws(Malformed) {
         index += 1
-        while let byte = next {
+        while true {
+            index = endOfText
+            guard let byte = next else { throw expected("the end of a string") }
             switch byte {
             case UInt8(ascii: "\""):
                 index += 1
@@ -157,11 +159,24 @@ extension JSONCheck {
             case UInt8(ascii: "\\"):
                 index += 1
                 try escape()
-            case 0..<0x20: throw expected("no control character in a string")
-            default: index += 1
+            default: throw expected("no control character in a string")
             }
         }
-        throw expected("the end of a string")
+    }
+
+    /// The first place from `index` on with a quote, a backslash or a control character. Nearly all
+    /// bytes of a large output are passed here.
+    private var endOfText: Int {
+        let (quote, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
+        return unsafe bytes.withUnsafeBufferPointer { bytes in
+            var place = index
+            while place < bytes.count {
+                let byte = unsafe bytes[place]
+                if byte < 0x20 || byte == quote || byte == backslash { break }
+                place += 1
+            }
+            return place
+        }
     }
 
     private mutating func escape() throws(Malformed) {
