@@ -79,14 +79,6 @@ extension Scheduler {
         return Set(unfinished).union(again.isEmpty ? [] : withSkipped(again))
     }
 
-    /// What failed or was cancelled, by number. O(operations).
-    package func unsuccessful(in id: GraphID) -> [UInt32] {
-        graphs[id].operations.indices.filter { index in
-            let outcome = graphs[outcome: OperationID(graph: id, index: index)]
-            return outcome == .failed || outcome == .cancelled
-        }
-    }
-
     private func choose(
         _ indices: [UInt32],
         of id: GraphID,

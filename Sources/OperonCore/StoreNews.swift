@@ -11,7 +11,7 @@ package struct StoreNews {
 
     package init() {}
 
-    /// Is asked at each try of a commit, so that trouble which lasts is told in the end.
+    /// Whether to log it now. Asked at each try of a commit, so trouble that lasts is logged.
     package mutating func shows(isInTrouble: Bool, at now: Timestamp) -> Bool {
         guard isInTrouble != isTold else { return false }
         if isInTrouble {

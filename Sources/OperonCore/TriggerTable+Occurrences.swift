@@ -21,7 +21,8 @@ extension TriggerTable {
             return effects.answer = .refused(.ended)
         }
         accept(occurrence, by: id, at: now, into: &effects)
-        if case .accepted(let firing) = effects.answer,
+        // Looked up again: a reference that is held meanwhile would have the trigger copied.
+        if case .accepted(let firing) = effects.answer, let trigger = triggers[id],
             trigger.definition.source.isFiredByRequests
         {
             effects.tell(.triggerFired, of: trigger, firing: firing.number, at: now)

@@ -148,7 +148,7 @@ struct RateTests {
     func `no stretch of time has more starts than a burst and what came back`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var bench = SchedulerBench()
-        // They would take most of the time, and the simulator checks them with rates, too.
+        // Invariants would take most of the time, and the simulator checks them with rates, too.
         bench.checksInvariants = false
         bench.join(slots: 2_000)
         let rate = StartRate(

@@ -54,7 +54,7 @@ import Testing
             let held = try await cluster.dispatched("after").held
             try await cluster.report(1, .started(held, at: .zero), .finished(held, failure))
             let restored = try await takeUp(cluster.service)
-            // Its notice tells that “after” failed, so that it is not known before.
+            // Its notice tells that “after” failed, so it is missing in `before`.
             #expect(restored.before.map(\.outcome) == [nil, nil])
             #expect(restored.now.map(\.outcome) == [nil, .failed(.exit(code: 1))])
             #expect(!restored.wasCancelled)
@@ -75,6 +75,27 @@ import Testing
         try await ManualCluster.run(store) { cluster in
             try await cluster.service.prepareRun(of: id)
             _ = try await cluster.client.cancel(.graph("g"), CancelRequest())
+            try await takeUp(cluster.service)
+
+            let outcomes = await cluster.service.query { scheduler in
+                (0..<2).map { scheduler.outcomeKind(of: OperationID(graph: id, index: $0)) }
+            }
+            #expect(outcomes == [.failed, .cancelled])
+        }
+    }
+
+    @Test func `a signal while a run waits for what was cancelled before is not forgotten`()
+        async throws
+    {
+        let id = GraphID(rawValue: 0)
+        try await runUntilBeforeFails()
+        try await ManualCluster.run(store) { cluster in
+            _ = try await cluster.client.cancel(.graph("g"), CancelRequest())
+            try await cluster.service.kept()
+        }
+        try await ManualCluster.run(store) { cluster in
+            try await cluster.service.prepareRun(of: id)
+            try await cluster.service.cancelRun(id, reason: "interrupted")
             try await takeUp(cluster.service)
 
             let outcomes = await cluster.service.query { scheduler in

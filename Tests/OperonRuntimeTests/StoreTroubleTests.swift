@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `a store that refuses what was decided is given up earlier than one that is slow`()
+    @Test func `a store that says that it is full is given up early`()
         async throws
     {
         let store = InMemoryStore(reign: Reign(rawValue: 5))

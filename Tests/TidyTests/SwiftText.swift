@@ -232,7 +232,7 @@ extension StringProtocol {
     /// which compares characters.
     func containsBytes(of word: String) -> Bool {
         utf8.withContiguousStorageIfAvailable { text in
-            word.utf8.withContiguousStorageIfAvailable { Self.isIn(text, $0) } ?? false
+            word.utf8.withContiguousStorageIfAvailable { Self.isIn(text, $0) } ?? contains(word)
         } ?? contains(word)
     }
 

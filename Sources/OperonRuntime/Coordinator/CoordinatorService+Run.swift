@@ -22,7 +22,7 @@ package struct RunPlan: Sendable {
 package struct RestoredRun: Sendable {
     /// Everything that has been decided, also what this run has decided already.
     package let now: [OperationProgress]
-    /// What this run goes on from: what it has decided itself, its notices tell.
+    /// The states that the run resumes from. Notices report what this run itself has decided.
     package let before: [OperationProgress]
     /// Whether the run was cancelled before. Notices may then have told of operations that were
     /// cancelled and skipped, and that run again.
@@ -48,8 +48,14 @@ extension CoordinatorService {
     package func prepareRun(of graph: GraphID) throws(ClientError) {
         for other in catalog.keptGraphs.prefix(while: { $0 < graph }) { try cancelReplaced(other) }
         guard graph < catalog.next, !scheduler.isCancelled(graph) else { return }
-        keeping?.unsuccessful = scheduler.unsuccessful(in: graph)
         keeping?.progress = scheduler.progress(of: graph)
+    }
+
+    /// Cancels a run. If it still waits for the end of what was cancelled before it went on, it
+    /// runs nothing again.
+    package func cancelRun(_ graph: GraphID, reason: String) throws(Refusal) {
+        keeping?.isRunCancelled = true
+        try command(.cancelRequested(.graph(graph), reason: reason, cascade: false))
     }
 
     /// Decides what to do with the store's graphs. Those that the file has replaced are cancelled
@@ -151,18 +157,22 @@ extension CoordinatorService {
             if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
             // Notices of what is decided follow once it is stored.
             try await durable()
-            var again = RetryRequest()
-            again.cancelled = true
-            let unsuccessful = keeping?.unsuccessful
-            again.operations = (unsuccessful ?? []).map { "@\($0)" }
-            // If it was cancelled after `prepareRun`, by a signal for instance, it stays cancelled.
-            let isOver = unsuccessful != nil && scheduler.isCancelled(plan.graph)
-            if unsuccessful?.isEmpty != true, !isOver {
-                _ = try await retry(plan.graph, again, by: "")
+            let before = keeping?.progress
+            keeping?.progress = nil
+            let reopened = try await tryAgain(plan.graph, before)
+            let now = scheduler.progress(of: plan.graph)
+            let states = before.map { states in
+                states.enumerated().map { index, state in
+                    let operation = OperationID(graph: plan.graph, index: UInt32(index))
+                    return reopened.contains(operation) ? Self.pending : state
+                }
             }
-            restored(restoredRun(plan.graph))
+            restored(
+                RestoredRun(now: now, before: states ?? now, wasCancelled: before == nil)
+            )
             return try await durable()
         }
+        keeping?.progress = nil
         var contents = try StoredContents(plan.description, failFast: plan.compiled.failFast)
         contents.idempotencyKey = plan.key
         contents.traceParent = traceParent
@@ -172,25 +182,49 @@ extension CoordinatorService {
         try await durable()
         let decisions = plan.continuation?.decisions ?? []
         let operations = decisions.map { decision in
-            guard case .stays = decision else {
-                return OperationProgress(state: .pending, outcome: nil, isUpToDate: false)
-            }
+            guard case .stays = decision else { return Self.pending }
             return OperationProgress(state: .finished, outcome: .succeeded, isUpToDate: false)
         }
         restored(RestoredRun(now: operations, before: operations, wasCancelled: false))
     }
 
-    /// Called once it is decided what runs again.
-    private func restoredRun(_ graph: GraphID) -> RestoredRun {
-        let now = scheduler.progress(of: graph)
-        guard let keeping, keeping.unsuccessful != nil else {
-            return RestoredRun(now: now, before: now, wasCancelled: true)
+    private static let pending = OperationProgress(
+        state: .pending,
+        outcome: nil,
+        isUpToDate: false
+    )
+
+    /// Runs again what had not succeeded when the run went on.
+    ///
+    /// - Parameter before: The states at that time. `nil`: the run was cancelled before, and what
+    ///   has not succeeded until now runs again.
+    /// - Returns: What runs again, in any graph; nothing if the run was cancelled since, by a
+    ///   signal for instance.
+    private func tryAgain(
+        _ graph: GraphID,
+        _ before: [OperationProgress]?
+    ) async throws(ClientError) -> Set<OperationID> {
+        let isCancelled = before != nil && scheduler.isCancelled(graph)
+        guard keeping?.isRunCancelled != true, !isCancelled else { return [] }
+        var chosen: [UInt32] = []
+        for (index, state) in (before ?? []).enumerated() {
+            switch state.outcome {
+            case .failed, .cancelled: chosen.append(UInt32(index))
+            case .succeeded, .skipped, nil: continue
+            }
         }
-        let before = zip(keeping.progress, now).map { before, now in
-            before.outcome != nil && now.outcome == nil ? now : before
+        guard before == nil || !chosen.isEmpty else { return [] }
+        var again = RetryRequest()
+        again.cancelled = true
+        again.operations = chosen.map { "@\($0)" }
+        let members: [OperationID]
+        do throws(NumberedRefusal) {
+            members = try scheduler.members(ofRetry: chosen, of: graph, cancelled: true)
+        } catch {
+            throw ClientError(worded(error))
         }
-        self.keeping?.progress = []
-        return RestoredRun(now: now, before: before, wasCancelled: false)
+        _ = try await retry(graph, again, by: "")
+        return Set(members)
     }
 }
 

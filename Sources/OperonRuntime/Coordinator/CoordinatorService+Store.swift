@@ -59,10 +59,11 @@ extension CoordinatorService {
         /// Why nothing can be stored at present.
         var trouble: StoreError?
         var news = StoreNews()
-        /// What had failed or was cancelled when a run went on; `nil`: everything that has by then.
-        var unsuccessful: [UInt32]?
-        /// The state of the operations at that moment.
-        var progress: [OperationProgress] = []
+        /// The states of all operations when a run went on, until it has taken them up. `nil`: it
+        /// was cancelled before.
+        var progress: [OperationProgress]?
+        /// Whether a run has been cancelled since it went on.
+        var isRunCancelled = false
         /// Each waiter is removed when it stops waiting, whatever the reason.
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
@@ -425,8 +426,7 @@ extension CoordinatorService {
     /// Returns when something that was decided this long ago is still not synced, because the disk
     /// does not respond. Never returns without a store.
     ///
-    /// - Parameter refused: The time after which it returns if the store has refused what was
-    ///   decided, because the disk is full, and nothing was synced since.
+    /// - Parameter refused: The same time for a store that says that its disk is full.
     /// - Throws: `CancellationError`.
     package func waitUntilStoreIsStuck(
         for patience: Duration,
@@ -436,7 +436,11 @@ extension CoordinatorService {
             let step = keeping?.gate.last
             let synced = keeping?.gate.synced
             try await machineTime.sleep(for: shortPatience)
-            if let keeping, keeping.trouble != nil, keeping.gate.synced == synced { return }
+            if let step, let keeping, keeping.trouble?.code == .full,
+                keeping.gate.synced < step, keeping.gate.synced == synced
+            {
+                return
+            }
             try await machineTime.sleep(for: patience - shortPatience)
             if let step, let keeping, keeping.gate.synced < step { return }
         }

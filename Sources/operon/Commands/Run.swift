@@ -1,6 +1,7 @@
 import ArgumentParser
 import OperonArguments
 import OperonCore
+import OperonGraphFile
 import OperonModel
 import OperonRuntime
 import OperonTerminal
@@ -137,6 +138,15 @@ struct Run: AsyncParsableCommand {
         }
         if showOutput != nil, output == .json {
             throw ValidationError("--show-output and --output json cannot be combined")
+        }
+        let modes = ShownOutput.Mode.allCases.map(\.rawValue)
+        if showOutput == .whole, Suggestion.nearest(to: graphFile.file, among: modes) != nil,
+            UserFile.byteCount(of: graphFile.file) == nil
+        {
+            throw ValidationError(
+                "“\(graphFile.file)” is no file, and no mode of --show-output: the modes are"
+                    + " “whole” and “stream”"
+            )
         }
         if let store, store.isEmpty { throw ValidationError("the path of --store is empty") }
         if !from.isEmpty, !resume { throw ValidationError("--from needs --resume") }

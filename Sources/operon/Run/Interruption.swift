@@ -70,11 +70,8 @@ actor Interruption {
         _ reason: String
     ) async {
         defer { cancelled.open() }
-        let target = Scheduler.Target.graph(graph.id)
         do {
-            try await coordinator.command(
-                .cancelRequested(target, reason: reason, cascade: false)
-            )
+            try await coordinator.cancelRun(graph.id, reason: reason)
         } catch {
             screen.say("warning: \(error)")
         }

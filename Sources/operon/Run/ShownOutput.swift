@@ -1,7 +1,6 @@
 import ArgumentParser
 import OperonArguments
 import OperonCore
-import OperonGraphFile
 import OperonModel
 import OperonRuntime
 import OperonTerminal
@@ -17,8 +16,7 @@ final class ShownOutput: Sendable {
     }
 
     /// Gives each `--show-output` its value: the next word if that is one, else `whole`. The parser
-    /// knows no option whose value may be missing. A word that is nearly a value, and no file, is
-    /// left to the parser, which says what the values are.
+    /// knows no option whose value may be missing.
     static func rewritten(_ arguments: [String]) -> [String] {
         var result: [String] = []
         var rest = arguments[...]
@@ -28,18 +26,11 @@ final class ShownOutput: Sendable {
                 result.append(argument)
                 continue
             }
-            let value = rest.first.flatMap { isMeantAsValue($0) ? $0 : nil }
-            if value != nil { rest.removeFirst() }
-            result.append("\(argument)=\(value ?? Mode.whole.rawValue)")
+            let mode = rest.first.flatMap { Mode(rawValue: $0) }
+            if mode != nil { rest.removeFirst() }
+            result.append("\(argument)=\((mode ?? .whole).rawValue)")
         }
         return result
-    }
-
-    private static func isMeantAsValue(_ word: String) -> Bool {
-        if Mode(rawValue: word) != nil { return true }
-        let values = Mode.allCases.map(\.rawValue)
-        return Suggestion.nearest(to: word, among: values) != nil
-            && UserFile.byteCount(of: word) == nil
     }
 
     private let mode: Mode
