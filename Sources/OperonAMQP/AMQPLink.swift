@@ -39,7 +39,7 @@ extension LinkRole {
 ///
 /// `@unchecked Sendable`: all mutable state is used on `loop` only.
 final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
-    private enum Fault: Hashable { case overLimit }
+    private enum Fault: Hashable { case tooLargeToSend, overLimit }
 
     let inbox: BatchBuffer<Role.Event>
     let outbox: Outbox
@@ -127,9 +127,10 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
 
     func send(_ message: Outbox.Message) async {
         guard message.body.count <= configuration.bodyBytesMax else {
+            guard let count = faults.count(.tooLargeToSend, at: now) else { return }
             return logger.error(
                 "a message over the limit was not sent",
-                metadata: ["bytes": "\(message.body.count)"]
+                metadata: ["bytes": "\(message.body.count)", "messages": "\(count)"]
             )
         }
         if outbox.append(message) { loop.execute { self.pump() } }

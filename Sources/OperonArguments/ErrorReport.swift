@@ -8,6 +8,11 @@ package struct ErrorReport: Sendable {
     let name: String?
     let isJSON: Bool
 
+    package init(name: String? = nil, isJSON: Bool) {
+        self.name = name
+        self.isJSON = isJSON
+    }
+
     /// Whether the arguments ask for JSON. They may be wrong otherwise, so the parser cannot tell.
     package static func isJSON(_ arguments: [String]) -> Bool {
         let own = arguments.prefix { $0 != "--" }
@@ -26,7 +31,7 @@ package struct ErrorReport: Sendable {
         var version = 1
     }
 
-    func text(_ failure: Failure) -> String {
+    package func text(_ failure: Failure) -> String {
         let message = Mask.passwords(in: failure.message)
         guard isJSON else {
             let lines = message.split(separator: "\n", omittingEmptySubsequences: false)

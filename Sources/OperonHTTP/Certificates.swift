@@ -34,24 +34,32 @@ final class Certificates: Sendable {
         } catch {
             throw HTTPServerError(error, "key", in: files.key)
         }
+        func unusable(_ why: String) -> HTTPServerError {
+            HTTPServerError(
+                .file,
+                "The certificate in \(files.certificate) and the key in \(files.key) cannot be "
+                    + "used: \(SecretFile.problem(of: files.certificate) ?? why)."
+            )
+        }
+        let tls: TLSConfiguration
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
-            var tls = TLSConfiguration.makeServerConfiguration(
+            var server = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) },
                 privateKey: .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
             )
-            tls.minimumTLSVersion = .tlsv12
-            tls.applicationProtocols = ["http/1.1"]
+            server.minimumTLSVersion = .tlsv12
+            server.applicationProtocols = ["http/1.1"]
+            tls = server
+        } catch {
+            throw unusable(TLSWords.sentence("\(error)", of: "these files"))
+        }
+        do {
             return try NIOSSLContext(configuration: tls)
         } catch {
-            let why =
-                SecretFile.problem(of: files.certificate)
-                ?? TLSWords.sentence("\(error)", of: "these files")
-            throw HTTPServerError(
-                .file,
-                "The certificate in \(files.certificate) and the key in \(files.key) cannot be "
-                    + "used: \(why)."
-            )
+            // Each of them could be read, so NIOSSL's `failedToLoad…` says that they are no pair.
+            let text = "\(error)".replacing(/failedToLoad\w*/, with: "KEY_VALUES_MISMATCH")
+            throw unusable(TLSWords.sentence(text, of: "these files"))
         }
     }
 }

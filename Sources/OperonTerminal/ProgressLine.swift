@@ -146,7 +146,7 @@ package struct StateChangeLine: Hashable, Sendable {
             case .cancelled, .skipped: .attention
             }
         var line = counts(of: group)
-        let reason = detail.isEmpty ? "" : style.spelled(TerminalText.line(detail))
+        let reason = style.spelled(TerminalText.bounded(TerminalText.line(detail)))
         let isAside = phase == .succeeded && !reason.isEmpty
         line += style.tinted(isAside ? "\(phase.name) (\(reason))" : phase.name, tint) + " "
         line += style.spelled(TerminalText.line(operation))
@@ -165,7 +165,8 @@ package struct StateChangeLine: Hashable, Sendable {
         _ next: NextAttempt,
         in group: ProgressGroup?
     ) -> String {
-        let text = style.spelled(TerminalText.line(operation + ": " + next.description))
+        let whole = TerminalText.line(operation + ": " + next.description)
+        let text = style.spelled(TerminalText.bounded(whole))
         return counts(of: group) + style.tinted("retry", .attention) + " " + text
     }
 

@@ -173,7 +173,7 @@ extension RunReport {
     }
 
     private func shown(_ text: String, _ style: TerminalStyle) -> String {
-        style.spelled(TerminalText.line(text))
+        style.spelled(TerminalText.bounded(TerminalText.line(text)))
     }
 
     private func plural(_ count: Int, _ noun: String) -> String {

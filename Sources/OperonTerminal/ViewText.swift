@@ -15,7 +15,9 @@ package struct ViewText: Hashable, Sendable {
     // MARK: - Words
 
     /// Untrusted text, made safe to print.
-    func shown(_ text: String) -> String { style.spelled(TerminalText.line(text)) }
+    func shown(_ text: String) -> String {
+        style.spelled(TerminalText.bounded(TerminalText.line(text)))
+    }
 
     /// The same in quotation marks.
     func quoted(_ text: String) -> String { shown("“\(text)”") }

@@ -54,7 +54,8 @@ import Testing
                 streams: .fullOutput
             )
             #expect(full.end == .exit(255))
-            #expect(full.errors.contains("the output cannot be written: No space left on device"))
+            let sentence = "Standard output cannot be written: No space left on device.\n"
+            #expect(full.errors == sentence)
             #expect(workspace.lines(of: "log").count == 1, "a line for an output that is lost")
         }
     }

@@ -115,7 +115,7 @@ import Testing
             #expect(none.end == .exit(1), "\(none.errors)")
             #expect(
                 none.errors.contains(
-                    "error: “render[1]”, “render[2]”, “render[3]” and 1 more can never run here: "
+                    "“render[1]”, “render[2]”, “render[3]” and 1 more can never run here: "
                         + "licences: 2 needed, none offered. The run was ended, because nothing "
                         + "else can run. Offer it with --resources, or run with --broker"
                 ),

@@ -73,6 +73,7 @@ import Testing
             try await run.says("is gone")
             worker.signal(SIGCONT)
             _ = try workspace.write("frozen", "")
+            try await run.says("is back")
             _ = try workspace.write("done", "")
             let ended = try await run.end()
 

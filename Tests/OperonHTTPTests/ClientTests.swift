@@ -95,6 +95,11 @@ import Testing
             try await ServedCluster.run(tls: bad, tokens: AccessTests.tokens) { _ in }
         }
         #expect(error?.code == .file)
+        let mixed = TLSFiles(certificate: certificates.authority, key: certificates.key)
+        let noPair = await #expect(throws: HTTPServerError.self) {
+            try await ServedCluster.run(tls: mixed, tokens: AccessTests.tokens) { _ in }
+        }
+        #expect(noPair?.message.contains("the key does not belong to the certificate") == true)
         try FileManager.default.setAttributes(
             [.posixPermissions: 0o640],
             ofItemAtPath: certificates.key

@@ -266,6 +266,25 @@ import Testing
         #expect(lines.allSatisfy { $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) } }, "\(lines)")
     }
 
+    @Test func `an error of many characters is cut in every line`() {
+        let long = String(repeating: "y", count: 20_000)
+        var operation = Self.operation("a")
+        operation.state = .finished
+        operation.outcome = .failed
+        operation.error = ErrorView(code: "thrown", message: long)
+        var event = EventView(sequence: 1, at: Self.time(0), kind: EventKind(.finished))
+        event.error = operation.error
+        let detail = OperationDetail(operation: operation, graphName: "g")
+        let explanation = Explanation(operation: operation, reasons: [])
+        let lines =
+            Self.pipe.operations([.operation(operation)]) + Self.pipe.dead([operation])
+            + Self.pipe.operation(detail) + Self.pipe.explanation(explanation)
+            + Self.pipe.failures([operation], of: 1) + [Self.pipe.event(event)]
+
+        #expect(lines.allSatisfy { $0.count < 2_200 }, "\(lines.map(\.count))")
+        #expect(lines.count { $0.contains("(18000 more characters)") } == 6)
+    }
+
     @Test func `a script is shown line by line, up to a screenful`() {
         var detail = OperationDetail(operation: Self.operation("a"), graphName: "g")
         func shown(_ script: String) -> [String] {

@@ -38,7 +38,8 @@ final class RemoteBackend: ClusterBackend {
                 switch link {
                 case .cut(let why):
                     logger.warning("lost sight of the coordinator", metadata: ["reason": "\(why)"])
-                case .restored: logger.notice("the coordinator is back")
+                // As loud as the loss: whoever read of that reads of this, too.
+                case .restored: logger.warning("the coordinator is back")
                 }
             }
             http = try HTTPCoordinatorClient(configuration, codec: GraphFileCodec())

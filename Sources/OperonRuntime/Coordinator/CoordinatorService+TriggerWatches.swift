@@ -97,7 +97,7 @@ extension CoordinatorService {
         guard let codec = await triggering.support?.codec else { return }
         let name = await name(of: id)
         let tell: @Sendable (TriggerSourceStatus) -> Void = { [logger] status in
-            if watch.note(status) { Self.log(status, name, logger) }
+            if let news = watch.note(status) { Self.log(news, name, logger) }
         }
         let observation = SourceObservation(time: time) { () throws(TriggerSourceError) in
             switch watch.watcher {
@@ -132,11 +132,13 @@ extension CoordinatorService {
         triggering.descriptions[id]?.name ?? "\(id)"
     }
 
-    private static func log(_ status: TriggerSourceStatus, _ name: String, _ logger: Logger) {
-        switch status {
-        case .observing:
-            logger.info("a trigger is observed", metadata: ["trigger": "\(name)"])
-        case .waiting(let error):
+    private static func log(_ news: TriggerWatch.News, _ name: String, _ logger: Logger) {
+        switch news {
+        case .observed: logger.info("a trigger is observed", metadata: ["trigger": "\(name)"])
+        case .observedAgain:
+            // As loud as the loss.
+            logger.warning("a trigger is observed again", metadata: ["trigger": "\(name)"])
+        case .lost(let error):
             logger.warning(
                 "a trigger cannot be observed at present",
                 metadata: ["trigger": "\(name)", "reason": "\(error)"]

@@ -3,6 +3,7 @@ import Logging
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonSystem
 
 // Drives the `TriggerTable`: reports what occurs, stores its records, and submits graphs.
 extension CoordinatorService {
@@ -278,10 +279,15 @@ extension CoordinatorService {
         _ reason: String,
         _ refusal: TriggerTable.SubmissionRefusal
     ) {
-        logger.warning(
-            "the graph of a trigger was refused",
-            metadata: ["trigger": "\(submission.name)", "reason": "\(reason)"]
-        )
+        // Whoever can fire a trigger decides how often its graph is refused.
+        if let count = triggering.faults.count(.refusedGraph, at: machineTime.now()) {
+            logger.warning(
+                "the graph of a trigger was refused",
+                metadata: [
+                    "trigger": "\(submission.name)", "reason": "\(reason)", "refusals": "\(count)",
+                ]
+            )
+        }
         handle(trigger: .refused(submission.firing, reason: reason, refusal))
     }
 }

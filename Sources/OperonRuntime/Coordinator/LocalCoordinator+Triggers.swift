@@ -189,9 +189,13 @@ extension LocalCoordinator {
         case .invalid(let why):
             // The sender learns nothing of the cause.
             try await answers.live { service in
+                let now = service.machineTime.now()
+                guard let count = service.triggering.faults.count(.refusedWebhook, at: now) else {
+                    return
+                }
                 service.logger.info(
                     "a webhook was refused",
-                    metadata: ["trigger": "\(name)", "reason": "\(why)"]
+                    metadata: ["trigger": "\(name)", "reason": "\(why)", "refusals": "\(count)"]
                 )
             }
             throw WebhookCheck.refusal

@@ -2,6 +2,7 @@ import DequeModule
 import OperonCore
 import OperonModel
 package import OperonPorts
+import OperonSystem
 
 /// What the coordinator's service keeps for its triggers: the decisions, the descriptions, and what
 /// waits to be submitted.
@@ -20,6 +21,11 @@ struct TriggerShell: Sendable {
     var cancels: [GraphID] = []
     /// Limits of webhooks. Only looked up.
     var buckets: [TriggerID: RequestBucket] = [:]
+    /// What the log says at most once a second, because others decide how often it happens.
+    enum Fault: Hashable {
+        case refusedGraph, refusedWebhook
+    }
+    let faults = FaultLog<Fault>()
     /// Whether ticks fire and graphs are submitted.
     var hasStarted = false
     var alarm = Alarm<Timestamp>()

@@ -13,6 +13,17 @@ final class TriggerWatch: Sendable {
         var refused: UInt64 = 0
         /// Why the last of them could not.
         var refusal = ""
+        /// Whether it was told that it cannot be observed, and not that it is observed again.
+        var isLossTold = false
+    }
+
+    /// What the log says of a status.
+    enum News {
+        case observed
+        /// After a loss that was told.
+        case observedAgain
+        case lost(TriggerSourceError)
+        case refused(TriggerSourceError)
     }
 
     enum State: String, Sendable {
@@ -49,24 +60,28 @@ final class TriggerWatch: Sendable {
         }.open()
     }
 
-    /// Returns whether there is anything new to tell.
-    func note(_ status: TriggerSourceStatus) -> Bool {
+    /// Returns what is new to tell; `nil`: nothing.
+    func note(_ status: TriggerSourceStatus) -> News? {
         box.withLock { report in
             let before = report
             switch status {
             case .observing:
                 report.state = .observing
                 report.problem = ""
+                report.isLossTold = false
+                guard report != before else { return nil }
+                return before.isLossTold ? .observedAgain : .observed
             case .waiting(let error):
                 report.state = .waiting
                 report.problem = error.message
+                report.isLossTold = true
+                return report == before ? nil : .lost(error)
             case .refused(let error):
                 report.refused += 1
                 report.refusal = error.message
                 // Whoever writes lines or messages decides how many there are.
-                return report.refused & (report.refused - 1) == 0
+                return report.refused & (report.refused - 1) == 0 ? .refused(error) : nil
             }
-            return report != before
         }
     }
 

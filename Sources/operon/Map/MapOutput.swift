@@ -216,11 +216,8 @@ final class MapOutput: RunListener {
 
     /// Whether some output is not where it should be.
     private var isIncomplete: Bool {
-        if let failure = FileOutput.standardOutput.failure {
-            Self.say("the output cannot be written: \(failure)")
-            return true
-        }
-        return state.withLock { !$0.lost.isEmpty }
+        // What cannot be written is told when the program ends.
+        FileOutput.standardOutput.failure != nil || state.withLock { !$0.lost.isEmpty }
     }
 
     /// What the joblog lacks; `nil`: nothing. Waits for no slow reader.

@@ -87,12 +87,10 @@ final class RunScreen: Sendable {
         }
     }
 
-    /// Whether it tells that operations were cancelled or skipped.
-    private static func tellsCancel(_ notice: Scheduler.Notice) -> Bool {
+    /// Whether it says nothing of operations.
+    private static func isOfWorker(_ notice: Scheduler.Notice) -> Bool {
         switch notice {
-        case .finished(_, .cancelled), .finished(_, .skipped), .rangeFinished(_, .cancelled),
-            .rangeFinished(_, .skipped):
-            true
+        case .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded: true
         default: false
         }
     }
@@ -127,8 +125,8 @@ final class RunScreen: Sendable {
 
     /// The state of the graph that this run begins with; empty: the run starts anew.
     ///
-    /// - Parameter wasCancelled: Whether it was cancelled before. What was cancelled and skipped
-    ///   until now runs again, so it is not shown.
+    /// - Parameter wasCancelled: Whether it was cancelled before. What has not succeeded until now
+    ///   runs again, so earlier notices of operations are not shown.
     func restored(_ operations: [OperationProgress], wasCancelled: Bool) {
         continuation.yield(.restored(operations, wasCancelled: wasCancelled))
     }
@@ -183,8 +181,7 @@ final class RunScreen: Sendable {
                     isTakenUp = true
                     for item in early {
                         let notices =
-                            wasCancelled
-                            ? item.notices.filter { !Self.tellsCancel($0) } : item.notices
+                            wasCancelled ? item.notices.filter(Self.isOfWorker) : item.notices
                         await show(notices, group: group, state: &state, at: item.at)
                     }
                     early = []
@@ -335,8 +332,8 @@ final class RunScreen: Sendable {
                 state.drains(worker, at: now)
                 line = "Worker \(TerminalText.line(worker.name)) is draining."
             case .workerJoined(let worker, _, _):
-                state.joined(worker, at: now)
-                continue
+                guard state.joined(worker, at: now) else { continue }
+                line = "Worker \(TerminalText.line(worker.name)) is back."
             case .workerBusy(let worker, _):
                 guard state.isBusy(worker) else { continue }
                 let name = TerminalText.line(worker.name)

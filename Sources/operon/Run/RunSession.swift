@@ -411,7 +411,7 @@ struct RunSession {
         try Task.checkCancellation()
         let count = await coordinator.unstoredResultCount
         await interruption.giveUp(
-            "error: \(trouble) "
+            "\(trouble) "
                 + (count == 0
                     ? "The cancel is not stored."
                     : "The cancel is not stored, nor the results of "
@@ -421,7 +421,7 @@ struct RunSession {
 
     /// How long a store may accept nothing after a signal: a slow disk answers within this time.
     private static let storePatience = Duration.seconds(5)
-    /// The same for a store that has said that it is full: the cancel may still fit.
+    /// How long a store that reports a full disk is tried after a signal: the cancel may still fit.
     private static let fullStorePatience = Duration.seconds(2)
 
     private func submit(to coordinator: CoordinatorService) async throws -> GraphID {
@@ -505,14 +505,14 @@ struct RunSession {
         }
         var code = ending.signal ?? listener?.exitCode ?? assembly.exitCode(signal: nil)
         if let deadEnd = ending.deadEnd {
-            screen.print(["error: \(TerminalText.line(deadEnd))"])
+            tell(Failure(ExitStatus.failed, TerminalText.line(deadEnd)))
             code = ending.signal ?? ExitStatus.failed
         }
         if let failure = ending.failure {
-            screen.print([failure.message])
+            tell(Failure(ExitStatus.of(failure), failure.message))
             code = listener?.failureCode ?? ExitStatus.of(failure)
         }
-        if let unstored = ending.unstored { screen.print([unstored]) }
+        if let unstored = ending.unstored { tell(Failure(code, unstored)) }
         if options.store != nil, options.output == .text, code != ExitStatus.success {
             screen.print(["To run what has not succeeded, run the same command with --resume."])
             let looksAtFiles = graph.description.operations.contains { operation in
@@ -532,7 +532,7 @@ struct RunSession {
         }
         for problem in writeFiles(report, assembly.graph) {
             // The outcome of the run matters more than these files.
-            screen.print([problem.message])
+            tell(problem)
             code = code == ExitStatus.success ? ExitStatus.outputLost : code
         }
         if ending.isRead {
@@ -541,6 +541,12 @@ struct RunSession {
             await writeOutput(within: Self.outputPatience)
         }
         return code
+    }
+
+    /// Prints an error below everything; one of several, perhaps.
+    private func tell(_ failure: Failure) {
+        let report = ErrorReport(isJSON: options.output == .json)
+        screen.print([String(report.text(failure).dropLast())])
     }
 
     /// Where the run has written the logs of operations, such as “in DIR”; `nil`: nowhere.

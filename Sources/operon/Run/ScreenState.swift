@@ -16,6 +16,8 @@ struct ScreenState {
     private(set) var workers: [Incarnation: String] = [:]
     private(set) var drainingWorkers: Set<Incarnation> = []
     private var busyWorkers: Set<Incarnation> = []
+    /// Those of which a person has read that they are gone.
+    private var goneWorkers: Set<Incarnation> = []
     private var durations: [Duration?]
     /// The last failure of operations that failed and may be tried again, and how many there were.
     private var failures: [UInt32: (count: Int, why: String)] = [:]
@@ -90,9 +92,11 @@ struct ScreenState {
 
     // MARK: - Workers
 
-    mutating func joined(_ worker: WorkerIdentity, at now: Timestamp) {
+    /// Returns whether the worker is back: it had gone without an announcement.
+    mutating func joined(_ worker: WorkerIdentity, at now: Timestamp) -> Bool {
         workers[worker.incarnation] = worker.name
         movedAt = now
+        return goneWorkers.remove(worker.incarnation) != nil
     }
 
     mutating func drains(_ worker: WorkerIdentity, at now: Timestamp) {
@@ -104,7 +108,9 @@ struct ScreenState {
     mutating func lost(_ worker: WorkerIdentity, at now: Timestamp) -> Bool {
         workers[worker.incarnation] = nil
         movedAt = now
-        return drainingWorkers.remove(worker.incarnation) != nil
+        let hasLeft = drainingWorkers.remove(worker.incarnation) != nil
+        if !hasLeft { goneWorkers.insert(worker.incarnation) }
+        return hasLeft
     }
 
     /// Whether there are workers and all of them drain.
