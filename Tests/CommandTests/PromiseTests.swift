@@ -37,6 +37,14 @@ import Testing
                 try await workspace.operon(["store", "check", "r.db", "--output", "json"])
             )
             #expect(checked["graphs"] as? Int == 1 && checked["unfinished"] as? Int == 0)
+            for command in [
+                ["prune", "r.db", "--count", "1"], ["vacuum", "r.db"],
+                ["backup", "r.db", "copy.db"],
+            ] {
+                _ = try Self.json(
+                    try await workspace.operon(["store"] + command + ["--output", "json"])
+                )
+            }
         }
     }
 
