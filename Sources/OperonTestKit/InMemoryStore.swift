@@ -19,6 +19,8 @@ package actor InMemoryStore: OperationStore {
     private var holdWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     /// What reading an output fails with.
     private var readFailure: StoreError?
+    /// Happens while an output is read.
+    private var duringRead: (@Sendable () async -> Void)?
     package private(set) var commits = 0
     package private(set) var syncs = 0
 
@@ -67,8 +69,9 @@ package actor InMemoryStore: OperationStore {
         }
     }
 
-    package func output(of operation: OperationID) throws -> Payload? {
+    package func output(of operation: OperationID) async throws -> Payload? {
         try checkOpen()
+        await duringRead?()
         if let readFailure { throw readFailure }
         return image.output(of: operation)
     }
@@ -158,6 +161,11 @@ package actor InMemoryStore: OperationStore {
 
     /// No output can be read from now on.
     package func failReads(_ error: StoreError) { readFailure = error }
+
+    /// Whenever an output is read, this happens first.
+    package func whileReading(_ action: @escaping @Sendable () async -> Void) {
+        duringRead = action
+    }
 
     /// Its coordinator dies. All that was committed is there for the next one.
     package func kill() { isOpen = false }

@@ -82,6 +82,8 @@ import Testing
             }
             #expect(try await up.operon("report", "0").end == .exit(0))
             #expect(try workspace.read("nightly.html") == page)
+            let printed = try await up.operon("report", "0", "-")
+            #expect(printed.end == .exit(0) && printed.output == page && printed.errors == "")
             #expect(try await up.operon("report", "none").end == .exit(6))
             let refused = try await up.operon("report", "0", "none/report.html")
             #expect(refused.end == .exit(2))

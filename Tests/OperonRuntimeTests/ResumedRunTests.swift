@@ -23,7 +23,11 @@ import Testing
     )
 
     @discardableResult
-    private func takeUp(_ service: CoordinatorService) async throws -> RestoredRun {
+    private func takeUp(
+        _ service: CoordinatorService,
+        _ other: GraphDescription? = nil
+    ) async throws -> RestoredRun {
+        let graph = other ?? graph
         let compiled = try CompiledGraph.compile(graph)
         let plan = try await service.planRun(graph, compiled: compiled, again: [])
         let restored = Mutex<RestoredRun?>(nil)
@@ -102,6 +106,46 @@ import Testing
                 (0..<2).map { scheduler.outcomeKind(of: OperationID(graph: id, index: $0)) }
             }
             #expect(outcomes == [.failed, .cancelled])
+        }
+    }
+
+    @Test func `a signal while a run reads outputs from its disk is not forgotten`() async throws {
+        let id = GraphID(rawValue: 0)
+        var after = OperationDescription(name: "after", work: .registered(kind: "K", input: .empty))
+        after.dependencies = [DependencyDescription("before")]
+        let chain = GraphDescription(name: "g", operations: [graph.operations[0], after])
+        try await ManualCluster.run(store) { cluster in
+            try await takeUp(cluster.service, chain)
+            try await cluster.join(slots: 1, kinds: ["K"])
+            var success = failure
+            success.end = .succeeded
+            success.output = Payload(bytes: Array("1".utf8))
+            let ends = [("before", success), ("after", failure)]
+            for (number, (name, result)) in zip([UInt64(1), 3], ends) {
+                let held = try await cluster.dispatched(name).held
+                let finished = WorkerEvent.finished(held, result)
+                try await cluster.report(number, .started(held, at: .zero), finished)
+            }
+            try await cluster.service.kept()
+        }
+        try await ManualCluster.run(store) { cluster in
+            let service = cluster.service
+            let cancels = Mutex(0)
+            await store.whileReading {
+                await #expect(throws: Never.self) {
+                    try await service.cancelRun(id, reason: "interrupted")
+                }
+                cancels.withLock { $0 += 1 }
+            }
+            try await service.prepareRun(of: id)
+            let restored = try await takeUp(service, chain)
+
+            #expect(cancels.withLock { $0 } == 1)
+            let outcomes = await service.query { scheduler in
+                (0..<2).map { scheduler.outcomeKind(of: OperationID(graph: id, index: $0)) }
+            }
+            #expect(outcomes == [.succeeded, .cancelled])
+            #expect(restored.now.map(\.state) == [.finished, .finished])
         }
     }
 

@@ -44,6 +44,7 @@ class Setup:
         self.is_short = options.size == "short"
         self.rounds = options.rounds or (3 if self.is_short else 7)
         self.missed = 0
+        self.broker = int(os.environ["OPERON_BROKER_PID"])
         # What users run seals its messages; a figure that does without says so.
         self.trust = self.work / "trust"
         os.environ["OPERON_TRUST"] = str(self.trust)
@@ -918,14 +919,15 @@ def logs(setup):
                 cluster.client("logs", f"{number}/loud", "--follow"),
                 stdout=output, stderr=subprocess.PIPE,
             )
-        names = ["coordinator", "one worker", "other worker", "client"]
+        names = ["coordinator", "one worker", "other worker", "client", "broker"]
+        followed = [*(one.pid for one in [*cluster.processes, process]), setup.broker]
         samples = {name: [] for name in names}
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=seconds / 30)
                 break
-            for name, one in zip(names, [*cluster.processes, process]):
-                samples[name].append(resident(one.pid))
+            for name, one in zip(names, followed):
+                samples[name].append(resident(one))
         said = process.stderr.read().decode()
         assert process.returncode == 0, said
         printed = int((cluster.folder / "followed").read_bytes().splitlines()[-1])

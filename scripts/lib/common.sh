@@ -96,6 +96,13 @@ build_name() {
     echo "$(git rev-parse --short=12 HEAD)$changes, $(TZ=UTC git log -1 --format=%cd --date=format-local:%F)"
 }
 
+# build_packaged ARGUMENT…: a release build that needs no Swift on the machine it is installed on, in
+# .build-package. BoringSSL has the paths of its sources in the texts of its errors: they are relative.
+build_packaged() {
+    swift build -c release --scratch-path .build-package --static-swift-stdlib \
+        -Xcc "-ffile-prefix-map=$repository/=" "$@"
+}
+
 # make_debian DIR [PACKAGE,… [RELEASE]]: puts the Debian of this machine, or another release of it, into
 # an empty folder, with nothing but what it needs and these packages.
 make_debian() {

@@ -63,7 +63,8 @@ extension CoordinatorService {
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion(let attempt):
             let name = "\(operation.graph)/\(catalog.name(of: operation).name)"
-            let text = "It waits for a person to complete it (attempt \(attempt)): operon complete "
+            let text =
+                "It waits for a person to complete it (attempt id \(attempt)): operon complete "
             return ReasonView(code: "awaitsCompletion", text: text + CommandText.quoted(name))
         case .disconnected:
             let text = "The coordinator has no connection to its broker."

@@ -22,7 +22,10 @@ struct Report: AsyncParsableCommand {
     var graph: String
 
     @Argument(
-        help: "The file to write. Default: the name of the graph with .html, here.",
+        help: """
+            The file to write; - is standard output. Default: the name of the graph with .html, \
+            here.
+            """,
         completion: .file(extensions: ["html"])
     )
     var file: String?
@@ -35,13 +38,14 @@ struct Report: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if let file { try ReportFile.output(at: file).check() }
+        if let file, file != "-" { try ReportFile.output(at: file).check() }
         try await ClientSession.run(coordinator, about: .graph(graph)) { session in
             let view = try await session.client.graph(graph)
             let path = file ?? Self.fileName(of: view)
             let bytes = try await Interruptible.run {
                 try await GraphReport.read(view, session.client).page().html()
             }
+            if path == "-" { return session.console.write(bytes) }
             try ReportFile.output(at: path).write(bytes)
             let written = Written(path: path, bytes: bytes.count)
             try session.console.tell(written, names: [path]) { text in
