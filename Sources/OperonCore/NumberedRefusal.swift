@@ -48,7 +48,7 @@ package enum NumberedRefusal: Error, Hashable, Sendable {
             return .unknownOperation(name: named(id), namedBy: other)
         case .alreadyStarted(let id): return .alreadyStarted(name: named(id))
         case .alreadyFinished(let id, let attempt):
-            let attempt = attempt.map { " (attempt \($0))" } ?? ""
+            let attempt = attempt.map { " (attempt id \($0))" } ?? ""
             return .alreadyFinished(name: named(id) + attempt)
         case .otherCondition(let id, let other):
             return invalid(

@@ -70,8 +70,8 @@ package actor InMemoryStore: OperationStore {
     }
 
     package func output(of operation: OperationID) async throws -> Payload? {
-        try checkOpen()
         await duringRead?()
+        try checkOpen()
         if let readFailure { throw readFailure }
         return image.output(of: operation)
     }

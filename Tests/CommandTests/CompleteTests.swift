@@ -45,7 +45,7 @@ import Testing
             let value = ["--value", #"{"by": "me"}"#]
             let stale = try await up.operon(["complete", "0/approve", "--attempt", "1.99"] + value)
             #expect(stale.end == .exit(2))
-            #expect(stale.errors.contains("attempt 1.99"), "\(stale.errors)")
+            #expect(stale.errors.contains("attempt id 1.99"), "\(stale.errors)")
             let done = try await up.operon(
                 ["complete", "release/approve", "--attempt", attempt.id] + value
             )

@@ -138,6 +138,11 @@ import Testing
             let ended = try await workspace.operon(["run", file, "--report", "none/report.html"])
             #expect(ended.end == .exit(2))
             #expect(ended.errors.hasPrefix("The report cannot be written to none/report.html: "))
+            for (option, what) in [("--report", "The report"), ("--trace", "The timeline")] {
+                let lost = try await workspace.operon(["run", option, "-", file])
+                #expect(lost.end == .exit(2))
+                #expect(lost.errors.hasPrefix("\(what) goes to a file, not to standard output."))
+            }
             #expect(workspace.lines(of: "ran") == [])
         }
     }

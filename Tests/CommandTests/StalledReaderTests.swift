@@ -100,7 +100,9 @@ import Testing
     }
 
     @Test(arguments: [Program.Streams.fullOutput, .closedOutput])
-    func `so does a command that needs no coordinator`(streams: Program.Streams) async throws {
+    func `a command without a coordinator whose output is lost says so, too`(
+        streams: Program.Streams
+    ) async throws {
         try await Workspace.run { workspace in
             _ = try workspace.write("t.yaml", "name: t\ngraph: g.yaml\non: event")
             _ = try workspace.write("g.yaml", "operations: { a: { run: 'true' } }")

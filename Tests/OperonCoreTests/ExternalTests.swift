@@ -183,9 +183,9 @@ struct ExternalTests {
             Self.external("late", after: ["a"]),
         ])
         let name = bench.id("a").description
-        let stale = Refusal.alreadyFinished(name: "\(name) (attempt 1.1)")
+        let stale = Refusal.alreadyFinished(name: "\(name) (attempt id 1.1)")
 
-        #expect(throws: Refusal.alreadyFinished(name: "\(name) (attempt 1.7)")) {
+        #expect(throws: Refusal.alreadyFinished(name: "\(name) (attempt id 1.7)")) {
             try complete(&bench, "a", attempt(7))
         }
         try complete(&bench, "a", attempt(1), .failed(failure))

@@ -20,7 +20,7 @@ struct NumberedRefusalTests {
         let attempt = AttemptID(epoch: Epoch(rawValue: 1), number: 7)
         #expect(
             worded(.alreadyFinished(id(1), attempt: attempt))
-                == .alreadyFinished(name: "3/b (attempt 1.7)")
+                == .alreadyFinished(name: "3/b (attempt id 1.7)")
         )
         #expect(
             worded(.unknownOperation(id(0), namedBy: id(1)))

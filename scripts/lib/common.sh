@@ -2,7 +2,7 @@
 # To be sourced by bash. It changes nothing by itself.
 
 # The top of the repository, wherever a script was called from.
-repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
 # say TEXT…: a line for a person.
 say() { printf '%s\n' "$*" >&2; }

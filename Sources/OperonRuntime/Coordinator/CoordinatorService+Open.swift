@@ -189,6 +189,9 @@ extension CoordinatorService {
         var members: [OperationID] = []
         // Outputs that the next round needs may have been dropped when the last round ended.
         let outputs = try await outputs { () throws(ClientError) in
+            if keeping?.isRunCancelled == true {
+                throw ClientError(.conflict, "The run was cancelled.")
+            }
             try check(graph)
             members = try self.members(ofRetry: chosen, of: graph, request)
             var wanted: Set<OperationID> = []

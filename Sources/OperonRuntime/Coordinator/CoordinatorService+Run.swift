@@ -54,7 +54,7 @@ extension CoordinatorService {
     /// Cancels a run. If it still waits for the end of what was cancelled before it went on, it
     /// runs nothing again.
     package func cancelRun(_ graph: GraphID, reason: String) throws(Refusal) {
-        keeping?.runCancelReason = reason
+        keeping?.isRunCancelled = true
         try command(.cancelRequested(.graph(graph), reason: reason, cascade: false))
     }
 
@@ -205,7 +205,7 @@ extension CoordinatorService {
         _ before: [OperationProgress]?
     ) async throws(ClientError) -> Set<OperationID> {
         let isCancelled = before != nil && scheduler.isCancelled(graph)
-        guard keeping?.runCancelReason == nil, !isCancelled else { return [] }
+        guard keeping?.isRunCancelled != true, !isCancelled else { return [] }
         var chosen: [UInt32] = []
         for (index, state) in (before ?? []).enumerated() {
             switch state.outcome {
@@ -226,18 +226,9 @@ extension CoordinatorService {
         do throws(ClientError) {
             _ = try await retry(graph, again, by: "")
         } catch {
-            // The cancel may be the reason for the refusal.
-            if keeping?.runCancelReason != nil { return [] }
+            // A signal arrived while the outputs of earlier operations were read from the disk.
+            if error.code == .conflict, keeping?.isRunCancelled == true { return [] }
             throw error
-        }
-        if let reason = keeping?.runCancelReason {
-            // A signal arrived while the outputs of earlier operations were read from the disk. The
-            // retry has reopened what the signal cancelled.
-            do throws(Refusal) {
-                try cancelRun(graph, reason: reason)
-            } catch {
-                throw ClientError(error)
-            }
         }
         return Set(members)
     }

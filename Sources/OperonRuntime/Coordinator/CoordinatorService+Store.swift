@@ -62,8 +62,8 @@ extension CoordinatorService {
         /// The states of all operations when a run went on, until it has taken them up. `nil`: it
         /// was cancelled before.
         var progress: [OperationProgress]?
-        /// Why a run has been cancelled since it went on; `nil`: it has not.
-        var runCancelReason: String?
+        /// Whether a run has been cancelled since it went on.
+        var isRunCancelled = false
         /// Each waiter is removed when it stops waiting, whatever the reason.
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0

@@ -36,6 +36,12 @@ struct OutputFile {
 
     /// Refuses a path that cannot be written, before the run.
     func check() throws(Failure) {
+        guard path != "-" else {
+            throw Failure(
+                ExitStatus.usage,
+                "\(name) goes to a file, not to standard output. A file of the name “-” is ./-."
+            )
+        }
         do throws(UserFile.Problem) {
             try UserFile.checkWritable(path)
         } catch {
