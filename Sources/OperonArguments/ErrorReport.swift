@@ -51,15 +51,23 @@ package struct ErrorReport: Sendable {
 
     /// What the parser says of a wrong call, in the style of all other errors: a sentence, what the
     /// option means, the usage, and where to read more.
-    static func sentences(ofParser text: String) -> String {
+    ///
+    /// - Parameter unknownOption: A sentence that replaces what is said before the usage; `nil`:
+    ///   nothing does.
+    static func sentences(ofParser text: String, unknownOption: String? = nil) -> String {
         var lines: [String] = []
         var isUsage = false
+        // The parser has its own suggestion.
+        let isReplaced = unknownOption != nil && !text.hasPrefix("Error: Unknown option")
+        let text = Self.withListsInline(text)
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.hasPrefix("Usage: ") { isUsage = true }
             if let help = line.wholeMatch(of: /\s*See '(.+)' for more information\./) {
                 lines.append("To list the options: \(help.1)")
             } else if isUsage {
                 lines.append(String(line))
+            } else if isReplaced {
+                if lines.isEmpty, let unknownOption { lines.append(quoted(unknownOption[...])) }
             } else if line.hasPrefix("Help:  ") {
                 lines.append("  " + line.dropFirst(7))
             } else if lines.isEmpty {
@@ -69,6 +77,17 @@ package struct ErrorReport: Sendable {
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// The parser lists more than five values in a line for each.
+    private static func withListsInline(_ text: String) -> String {
+        text.replacing(/one of the following:((?:\n\s+- [^\n]+)+)/) { match in
+            let values = match.1.split(separator: "\n").map { line in
+                "'" + line.drop { $0 == " " || $0 == "-" } + "'"
+            }
+            let last = values.count - 1
+            return "one of " + values[..<last].joined(separator: ", ") + " or \(values[last])."
+        }
     }
 
     private static func sentence(_ text: Substring) -> String {

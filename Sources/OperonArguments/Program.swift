@@ -9,12 +9,14 @@ package enum Program<Command: ParsableCommand> {
     /// `name` is printed before every error message; `nil`: the message stands alone. `check`
     /// inspects the arguments before they are parsed. `rewrite` changes them before that.
     /// `usageStatus` is the exit code for arguments that cannot be parsed. `isJSON` tells whether
-    /// the arguments ask for errors in JSON.
+    /// the arguments ask for errors in JSON. `nearest` finds the known word that an unknown one may
+    /// stand for.
     package static func run(
         name: String? = nil,
         rewrite: ([String]) -> [String] = { $0 },
         usageStatus: ([String]) -> Int32 = { _ in ExitStatus.usage },
         isJSON: ([String]) -> Bool = { _ in false },
+        nearest: (_ word: String, _ known: [String]) -> String?,
         check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
     ) async {
         // Must come before any thread or process is started.
@@ -50,7 +52,8 @@ package enum Program<Command: ParsableCommand> {
             LostOutput.endIfLost(name, code.rawValue)
             Command.exit(withError: code)
         } catch {
-            end(for: error, usageStatus(arguments), report)
+            let unknown = UnknownOption.sentence(arguments, of: Command.self, nearest: nearest)
+            end(for: error, unknownOption: unknown, usageStatus(arguments), report)
         }
     }
 
@@ -63,13 +66,15 @@ package enum Program<Command: ParsableCommand> {
     /// Prints help and the version to standard output, and explains a wrong call on standard error.
     private static func end(
         for error: any Error,
+        unknownOption: String?,
         _ usageStatus: Int32,
         _ report: ErrorReport
     ) -> Never {
         // An error message may quote a URL that was given in the wrong place.
         let message = Mask.passwords(in: Command.fullMessage(for: error))
         guard Command.exitCode(for: error).isSuccess else {
-            end(Failure(usageStatus, ErrorReport.sentences(ofParser: message)), report)
+            let text = ErrorReport.sentences(ofParser: message, unknownOption: unknownOption)
+            end(Failure(usageStatus, text), report)
         }
         if !message.isEmpty { FileOutput.standardOutput.print(message) }
         LostOutput.endIfLost()

@@ -321,6 +321,15 @@ extension WorkerAgent {
         effects.wantsExit = true
     }
 
+    /// Whether it drains or was stopped, and no operation runs any more.
+    package var isIdleForGood: Bool {
+        switch drain {
+        case .none, .finishing, .ending: false
+        case .stopping: busyCount == 0
+        case .leaving, .left: true
+        }
+    }
+
     /// Running attempts, with a slot or without.
     private var busyCount: Int { runningCount + yieldedCount }
 

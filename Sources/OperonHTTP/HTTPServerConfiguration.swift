@@ -164,6 +164,15 @@ package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
             .invalid,
             "“\(text)” is not an address to listen on: use HOST:PORT, such as 127.0.0.1:7350."
         )
+        // Such a machine can be named with its port.
+        if let first = text.first, first.isNumber, text.contains(where: \.isLetter),
+            !text.contains(where: { ".:".contains($0) })
+        {
+            throw HTTPServerError(
+                .invalid,
+                "“\(text)” is no port and no address: use HOST:PORT, such as 127.0.0.1:7350."
+            )
+        }
         // No machine has a number as its name.
         let isPort = !text.isEmpty && text.allSatisfy(\.isNumber)
         var rest = (isPort ? ":" + text : text)[...]

@@ -255,13 +255,13 @@ final class StoreFile {
                 Stop that one and wait until it has ended, or give this one another path.
                 """
             )
-        case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT:
-            return refused(path, error.message)
+        case SQLITE_NOTADB: return refused(path, "it is no database")
+        case SQLITE_CORRUPT, SQLITE_FORMAT: return refused(path, "SQLite cannot read all of it")
         case SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM:
             return StoreError(
                 .failed,
                 """
-                The store “\(path)” cannot be opened for writing (\(error.message)): a coordinator \
+                The store “\(path)” cannot be opened for writing: a coordinator \
                 needs to write in it and in its folder.
                 """
             )

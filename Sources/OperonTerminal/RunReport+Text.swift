@@ -26,6 +26,8 @@ extension RunReport {
 
         /// Where all logs are; `nil`: nowhere.
         package var logs: String?
+        /// Whether operations without an outcome do not run any more: their results are lost.
+        package var nothingRuns = false
 
         /// - Parameters:
         ///   - rows: Those of the terminal; `nil`: there is none.
@@ -125,7 +127,10 @@ extension RunReport {
         let more = running.count - names.count
         let rest = more > 0 ? ", … and \(more) more" : ""
         let were = running.count == 1 ? "1 was" : "\(running.count) were"
-        return style.tinted("\(were) still running", .attention) + ": "
+        let what =
+            limits.nothingRuns
+            ? "\(running.count) ran without a stored result" : "\(were) still running"
+        return style.tinted(what, .attention) + ": "
             + style.spelled(names.joined(separator: ", ") + rest)
     }
 

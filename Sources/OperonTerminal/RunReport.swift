@@ -153,7 +153,8 @@ extension OperationReport {
         case (false, false): return nil
         case (true, false): return "… \(bytes) before"
         case (false, true): return "… \(lines) before"
-        case (true, true): return "… \(bytes) and \(lines) before"
+        case (true, true):
+            return "… \(lines) before, and \(bytes) before \(omitted == 1 ? "that" : "those")"
         }
     }
 }

@@ -95,10 +95,12 @@ extension ViewText {
     /// - Parameters:
     ///   - graph: the name or number that the command named.
     ///   - cancelled: how many cancelled operations the graph has, which were not asked for.
+    ///   - isSuspended: whether the graph is, so that none of them starts.
     package func retried(
         _ view: CommandView,
         graph: String,
         cancelled: Int = 0,
+        isSuspended: Bool = false,
         isFollowed: Bool = false
     ) -> [String] {
         guard view.affected > 0 else {
@@ -118,7 +120,9 @@ extension ViewText {
             line += " (\(list(view.named, more: max(0, more))))"
         }
         line += "."
-        return [said(isFollowed ? line : line + " To watch: operon watch \(shown(graph))")]
+        if !isFollowed { line += " To watch: operon watch \(shown(graph))" }
+        let suspended = "The graph is suspended. To resume: operon resume \(argument(graph))"
+        return ([line] + (isSuspended ? [suspended] : [])).map(said)
     }
 
     private func operations(_ view: CommandView) -> String {

@@ -109,6 +109,14 @@ extension ViewText {
             }
     }
 
+    /// The attempt that a completion with `--attempt` names; `nil`: none waits for one.
+    private func waitingAttempt(of detail: OperationDetail) -> String? {
+        guard detail.operation.kind == Work.externalKind, let attempt = detail.attempts.last,
+            attempt.ending == nil
+        else { return nil }
+        return attempt.id
+    }
+
     /// When its attempt times out; `nil`: it has no timeout.
     private func timeout(of detail: OperationDetail) -> TimeText? {
         guard let seconds = detail.timeout, let attempt = detail.attempts.last else { return nil }
@@ -174,6 +182,7 @@ extension ViewText {
             ("timeout", detail.timeout.map { TimeFormat.short(.seconds($0)) }),
             ("retry", detail.retry.map { retry($0) }),
             ("input", detail.input.map { shown($0) }),
+            ("attempt id", waitingAttempt(of: detail)),
             ("round", operation.round == 0 ? nil : String(operation.round + 1)),
             ("finished", operation.finishedAt.map(time)),
         ])
@@ -257,7 +266,10 @@ extension ViewText {
     }
 
     private func duration(of attempt: AttemptView) -> String {
-        guard let start = attempt.startedAt, let end = attempt.endedAt else { return "" }
+        guard let start = attempt.startedAt, let end = attempt.endedAt, start != end else {
+            // No process was started.
+            return ""
+        }
         return TimeFormat.short(end.time - start.time)
     }
 

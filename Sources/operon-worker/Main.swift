@@ -91,7 +91,12 @@ struct OperonWorker: AsyncParsableCommand {
         }
     }
 
-    static func main() async { await Program<OperonWorker>.run(name: "operon-worker") }
+    static func main() async {
+        await Program<OperonWorker>.run(
+            name: "operon-worker",
+            nearest: { Suggestion.nearest(to: $0, among: $1) }
+        )
+    }
 
     func run() async throws {
         let environment = Environment.current

@@ -18,7 +18,12 @@ struct GraphReadingArguments: ParsableArguments {
 
     @OptionGroup var parameters: ParameterArguments
 
-    var areEmpty: Bool { replay == nil && parameters.areEmpty }
+    /// The first of these options that is given; `nil`: none is.
+    var firstOption: String? {
+        if !parameters.settings.isEmpty { return "--set" }
+        if !parameters.files.isEmpty { return "--parameters" }
+        return replay == nil ? nil : "--replay"
+    }
 
     func validate() throws {
         if let replay, !(replay >= 0 && replay.isFinite) {

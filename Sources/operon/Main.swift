@@ -1,5 +1,6 @@
 import ArgumentParser
 import OperonArguments
+import OperonGraphFile
 import OperonRuntime
 
 /// The command line: parses the arguments and runs the command.
@@ -59,6 +60,7 @@ struct Operon: AsyncParsableCommand {
             usageStatus: { $0.first == Map._commandName ? MapExit.other : ExitStatus.usage },
             // The words after `map` may be those of a command of the user.
             isJSON: { $0.first != Map._commandName && ErrorReport.isJSON($0) },
+            nearest: { Suggestion.nearest(to: $0, among: $1) },
             check: { arguments throws(Failure) in try CommandNames.check(arguments) }
         )
     }

@@ -27,8 +27,6 @@ struct ParameterArguments: ParsableArguments {
     )
     var files: [String] = []
 
-    var areEmpty: Bool { settings.isEmpty && files.isEmpty }
-
     /// Reads the values; those of `--set` come last, because the last value counts.
     ///
     /// - Throws: what is wrong with the files.

@@ -38,7 +38,7 @@ import Testing
             try await up.restart()
 
             let explained = try await up.operon("explain", "release/approve")
-            #expect(explained.output.contains("): operon complete 0/approve\n"))
+            #expect(explained.output.contains("complete it: operon complete 0/approve\n"))
             let detail = try await detail("release/approve", up)
             let attempt = try #require(detail.attempts.last)
             #expect(attempt.worker.isEmpty && attempt.ending == nil)
@@ -137,7 +137,7 @@ import Testing
             #expect(cut.output.contains("… and 12 more lines: operon show"), "\(cut.output)")
             #expect(try await up.operon("cancel", "long").end == .exit(0))
             let shown = try await up.operon("show", "asks/first")
-            #expect(shown.output.contains(#"input     {"build":17}"#), "\(shown.output)")
+            #expect(shown.output.contains(#"input       {"build":17}"#), "\(shown.output)")
 
             let arguments = ["complete", "asks/first", "--coordinator", up.address]
             let asked = try workspace.start(

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import OperonFaultKit
+import OperonModel
 import Testing
 
 /// `operon run --store`, and going on with it.
@@ -277,6 +278,46 @@ import Testing
             let told = ended.errorLines.count { $0.contains("the store takes no records") }
             #expect(told == 1, "\(ended.errors)")
             try await workspace.waitUntilNoProcess(named: "sleep")
+        }
+    }
+
+    @Test(.enabled(if: canMount, "nobody here may mount a file system"))
+    func `on a full disk a run waits for no result that cannot be stored`() async throws {
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "g.yaml",
+                """
+                operations:
+                  prints:
+                    forEach: \(Array(1...60))
+                    run: sleep 0.1; head -c 30000 /dev/urandom | base64
+                """
+            )
+            try FileManager.default.createDirectory(
+                atPath: workspace.path("disk"),
+                withIntermediateDirectories: false
+            )
+            let script = """
+                mount -t tmpfs -o size=600k tmpfs disk || exit 1
+                exec "$0" run --local "$1" --slots 2 --store disk/kept.db
+                """
+            let run = try workspace.start(
+                "/usr/bin/env",
+                ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
+            )
+            try await run.says("is full: nothing new starts until there is room")
+            try await workspace.waitUntilNoProcess(named: "sleep")
+            let signalled = ContinuousClock.now
+            run.signal(SIGINT)
+            let ended = try await run.end()
+            #expect(ended.end == .exit(130), "\(ended.errors)")
+            // What has ended is not waited for as long as what must be stopped.
+            #expect(ContinuousClock.now - signalled < CommandDescription.defaultGrace)
+            #expect(
+                ended.errors.contains("ran without a stored result: prints["),
+                "\(ended.errors)"
+            )
+            #expect(!ended.errors.contains("still running"), "\(ended.errors)")
         }
     }
 }

@@ -46,6 +46,8 @@ import Testing
                 // GNU parallel's code: the lower ones count failed operations.
                 #expect(ended.end == .exit(line == "map" ? 255 : 2), "\(line)")
                 #expect(ended.output == "", "\(line)")
+                let unknown = "Unknown option “--nosuch”."
+                #expect(ended.errors.hasPrefix(unknown), "\(line): \(ended.errors)")
                 let hint = "To list the options: operon \(line) --help"
                 #expect(ended.errors.contains(hint), "\(line): \(ended.errors)")
             }
@@ -74,6 +76,8 @@ import Testing
 
     /// One or more for each command; most of what the parser says by itself is the same for all.
     private static let calls = [
+        "run --bogus", "submit --aftr a/b -- ls", "logs --folow", "retry a/b --from --set x=5",
+        "up --listen 7351x", "submit --set x=1 -- ls",
         "frobnicate", "lst", "ps", "queue lst", "store backups", "help frobnicate",
         "run", "run nosuch.yaml", "run bad.yaml", "run g.yaml nosuch", "run g.yaml --slots 0",
         "run g.yaml --slots many", "run g.yaml --keep-going --fail-fast",

@@ -335,7 +335,7 @@ import Testing
 
     @Test(arguments: [
         (0, 20, nil), (0, 21, "… 1 line before"), (1, 20, "… 1 byte before"),
-        (70_000, 25, "… 70000 bytes and 5 lines before"),
+        (70_000, 25, "… 5 lines before, and 70000 bytes before those"),
     ])
     func `of a log whose end is shown, the summary says how much came before`(
         bytes: UInt64,

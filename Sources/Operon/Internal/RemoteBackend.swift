@@ -17,7 +17,12 @@ final class RemoteBackend: ClusterBackend {
     private struct State {
         var sink: EndedSink?
         var followers: [GraphID: Task<Void, Never>] = [:]
+        /// Whether it was said that the coordinator does not answer, and not yet that it does.
+        var isSilent = false
     }
+
+    /// A coordinator that is restarted answers within this time.
+    private static let silenceBeforeWarning = Duration.seconds(2)
 
     init(
         url: String?,
@@ -63,7 +68,30 @@ final class RemoteBackend: ClusterBackend {
     func check(_ graph: GraphDescription) {}
 
     func position() async throws -> UInt64? {
-        try await asked { try await $0.status().lastEvent ?? 0 }
+        let warning = Task {
+            try await Task.sleep(for: Self.silenceBeforeWarning)
+            warnOfSilence()
+        }
+        defer { warning.cancel() }
+        let position = try await asked { try await $0.status().lastEvent ?? 0 }
+        let wasSilent = state.withLock { state in
+            defer { state.isSilent = false }
+            return state.isSilent
+        }
+        if wasSilent { logger.warning("the coordinator answers") }
+        return position
+    }
+
+    private func warnOfSilence() {
+        let isNew = state.withLock { state in
+            defer { state.isSilent = true }
+            return !state.isSilent
+        }
+        guard isNew else { return }
+        logger.warning(
+            "the coordinator does not answer",
+            metadata: ["tries": "for \(patience.components.seconds) s"]
+        )
     }
 
     func follow(graph: GraphID, after position: UInt64?) {

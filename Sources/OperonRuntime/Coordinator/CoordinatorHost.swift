@@ -305,6 +305,13 @@ package final class CoordinatorHost: Sendable {
         link.worker?.service.drain(timeout: limit)
     }
 
+    /// The worker in this process stops what it runs. Returns when nothing runs any more, or after
+    /// this time.
+    package func stopOperations(within limit: Duration) async {
+        drainWorker(within: .zero)
+        await link.worker?.service.waitUntilIdleForGood(within: limit)
+    }
+
     private func waitForWorker(within limit: Duration?) async {
         guard link.worker != nil else { return }
         if let limit { await workerEnded.wait(within: limit) } else { await workerEnded.wait() }

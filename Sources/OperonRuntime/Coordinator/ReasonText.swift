@@ -61,10 +61,10 @@ extension CoordinatorService {
             let free = "; others may use its slot meanwhile."
             return listed("awaits", "It has started, and waits for ", operations, more, free)
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
-        case .awaitsCompletion(let attempt):
+        case .awaitsCompletion:
             let name = "\(operation.graph)/\(catalog.name(of: operation).name)"
             let text =
-                "It waits for a person to complete it (attempt id \(attempt)): operon complete "
+                "It waits for a person to complete it: operon complete "
             return ReasonView(code: "awaitsCompletion", text: text + CommandText.quoted(name))
         case .disconnected:
             let text = "The coordinator has no connection to its broker."

@@ -51,6 +51,8 @@ package final class WorkerService: Sendable {
     private let limits: Limits
     private let sendSignal = Signal()
     private let leaving = Latch()
+    /// Opened when it drains or was stopped, and no operation runs any more.
+    private let idleForGood = Latch()
     /// Opened when all messages to be sent before leaving have been handed to the transport.
     private let handedOver = Latch()
 
@@ -120,6 +122,11 @@ package final class WorkerService: Sendable {
         handle([.drainRequested(deadline: SystemClock.now() + timeout)])
     }
 
+    /// Returns when it drains or was stopped and no operation runs any more, or after this time.
+    package func waitUntilIdleForGood(within limit: Duration) async {
+        await idleForGood.wait(within: limit)
+    }
+
     /// Ends everything now.
     package func stop() {
         handle([.stopRequested])
@@ -168,6 +175,7 @@ package final class WorkerService: Sendable {
             return state.asking.values
         }
         for continuation in waiting { continuation.resume(returning: .ended) }
+        idleForGood.open()
     }
 
     // MARK: - Input
@@ -350,6 +358,7 @@ package final class WorkerService: Sendable {
             }
             if !state.effects.notices.isEmpty { observer(state.effects.notices) }
         }
+        if state.agent.isIdleForGood { idleForGood.open() }
         state.alarm.set(state.effects.wakeAt, sleep: TimeSource.system.sleep) { [weak self] in
             self?.wake()
         }

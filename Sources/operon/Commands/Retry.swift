@@ -68,8 +68,10 @@ struct Retry: AsyncParsableCommand {
         } else if ending.dryRun || ending.key.idempotencyKey != nil {
             throw ValidationError("--dry-run and --idempotency-key need --from or --with")
         }
-        if with == nil, !reading.areEmpty {
-            throw ValidationError("--set, --parameters and --replay need --with FILE")
+        if with == nil, let option = reading.firstOption {
+            throw ValidationError(
+                "\(option) needs --with FILE: a coordinator does not keep the parameters of a file"
+            )
         }
     }
 
@@ -139,12 +141,13 @@ struct Retry: AsyncParsableCommand {
                     let isInVain =
                         view.affected == 0 && operations.isEmpty && !self.cancelled
                     // Without an answer there is no hint.
-                    let counts = isInVain ? try? await session.client.graph(graph).counts : nil
+                    let now = try? await session.client.graph(graph)
                     try session.console.tell(view) {
                         $0.retried(
                             view,
                             graph: graph,
-                            cancelled: counts?.cancelled ?? 0,
+                            cancelled: isInVain ? now?.counts.cancelled ?? 0 : 0,
+                            isSuspended: now?.suspension != nil,
                             isFollowed: ending.wait || ending.watch
                         )
                     }

@@ -66,8 +66,8 @@ struct Submit: AsyncParsableCommand {
             throw ValidationError("--open is for a new graph and cannot be combined with --graph")
         }
         try single.check(file: file, graph: graph)
-        if !single.command.isEmpty, !reading.areEmpty {
-            throw ValidationError("--set, --parameters and --replay are for a graph file")
+        if !single.command.isEmpty, let option = reading.firstOption {
+            throw ValidationError("\(option) is for a graph file")
         }
     }
 

@@ -401,11 +401,10 @@ struct RunSession {
         let trouble = await coordinator.trouble ?? "The store does not answer."
         if options.brokerURL == nil {
             // The cancel orders wait for the store as well, so the workers are stopped directly.
-            host.drainWorker(within: .zero)
-            await coordinator.waitUntilDecided(
-                growing.id,
-                within: CommandDescription.defaultGrace
-            )
+            await host.stopOperations(within: CommandDescription.defaultGrace)
+            // The last results are on their way here. A coordinator whose store takes nothing may
+            // take no results either.
+            await coordinator.waitUntilDecided(growing.id, within: Self.lastResultPatience)
         }
         // The run has ended in the meantime, and so has this wait.
         try Task.checkCancellation()
@@ -421,6 +420,8 @@ struct RunSession {
 
     /// How long a store may accept nothing after a signal: a slow disk answers within this time.
     private static let storePatience = Duration.seconds(5)
+    /// How long results that a worker has sent may take through this process.
+    private static let lastResultPatience = Duration.milliseconds(500)
     /// How long a store that reports a full disk is tried after a signal: the cancel may still fit.
     private static let fullStorePatience = Duration.seconds(2)
 
@@ -495,10 +496,11 @@ struct RunSession {
         let report = assembly.report
         switch options.output {
         case .text:
-            let limits = RunReport.TextLimits(
+            var limits = RunReport.TextLimits(
                 rows: FileOutput.standardError.size()?.rows,
                 logs: placeOfLogs
             )
+            limits.nothingRuns = ending.unstored != nil && options.brokerURL == nil
             screen.print(report.summary(style: screen.style, limits: limits))
         case .json: report.writeJSON { FileOutput.standardOutput.write($0) }
         case .quiet: break
