@@ -338,7 +338,7 @@ import Testing
         ("submit g.yaml --watch --wait", "--watch and --wait cannot be combined"),
         ("submit g.yaml --timeout 3s", "--timeout needs --wait"),
         ("submit g.yaml --graph 1 --open", "--open is for a new graph"),
-        ("list --status done", "Please provide one of the following"),
+        ("list --status done", "Please provide one of “running”, “suspended”, "),
         ("list --limit 0", "--limit must be at least 1"),
         ("status 1/merge", "“1/merge” is an operation; name a graph"),
         ("status --output yaml", "Please provide one of “text”, “json” or “quiet”"),

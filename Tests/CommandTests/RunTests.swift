@@ -283,19 +283,21 @@ import Testing
             let lines = ended.errorLines
             let many = try #require(lines.firstIndex(of: "failed many: exit code 2"))
             let words = lines[many + 1].split(separator: " ")
-            try #require(words.count == 7, "\(words)")
-            let said = (words[0], words[2], words[3], words[5], words[6])
-            #expect(said == ("…", "bytes", "and", "lines", "before"), "\(words)")
+            try #require(words.count == 9, "\(words)")
+            let count = try #require(Int(words[1]))
+            let bytes = try #require(Int(words[5]))
+            let said = "… \(count) lines before, and \(bytes) bytes before those"
+            #expect(words.joined(separator: " ") == said)
             let printed = (1...100_000).reduce(0) { $0 + String($1).utf8.count + 1 }
-            let bytes = try #require(Int(words[1]))
             #expect(bytes == printed - 64 << 10)
-            // Of those bytes, the lines that are not shown.
-            let count = try #require(Int(words[4]))
+            // Of the bytes that are kept, the lines that are not shown.
             #expect((9_000...11_000).contains(count))
             let wide = try #require(lines.firstIndex(of: "failed wide: exit code 2"))
             #expect(lines[wide + 1].hasSuffix("x… (48000 more characters)"))
             let page = try workspace.read("report.html")
-            for note in ["… \(bytes) bytes and ", "… (48000 more characters)"] {
+            for note in [
+                " lines before, and \(bytes) bytes before those", "… (48000 more characters)",
+            ] {
                 #expect(page.contains(note), "\(note)")
             }
         }
