@@ -52,8 +52,9 @@ package enum Program<Command: ParsableCommand> {
             LostOutput.endIfLost(name, code.rawValue)
             Command.exit(withError: code)
         } catch {
-            let unknown = UnknownOption.sentence(arguments, of: Command.self, nearest: nearest)
-            end(for: error, unknownOption: unknown, usageStatus(arguments), report)
+            end(for: error, usageStatus(arguments), report) {
+                UnknownOption.sentence(arguments, of: Command.self, nearest: nearest)
+            }
         }
     }
 
@@ -64,16 +65,17 @@ package enum Program<Command: ParsableCommand> {
     }
 
     /// Prints help and the version to standard output, and explains a wrong call on standard error.
+    /// `unknownOption` is called for a wrong call only: it takes longer than printing the version.
     private static func end(
         for error: any Error,
-        unknownOption: String?,
         _ usageStatus: Int32,
-        _ report: ErrorReport
+        _ report: ErrorReport,
+        unknownOption: () -> String?
     ) -> Never {
         // An error message may quote a URL that was given in the wrong place.
         let message = Mask.passwords(in: Command.fullMessage(for: error))
         guard Command.exitCode(for: error).isSuccess else {
-            let text = ErrorReport.sentences(ofParser: message, unknownOption: unknownOption)
+            let text = ErrorReport.sentences(ofParser: message, unknownOption: unknownOption())
             end(Failure(usageStatus, text), report)
         }
         if !message.isEmpty { FileOutput.standardOutput.print(message) }

@@ -226,6 +226,26 @@ import Testing
         return probe.terminationStatus == 0
     }()
 
+    /// Starts a run whose store is on a file system of this size, in the folder `disk`.
+    private static func start(
+        _ file: String,
+        onDiskOf size: String,
+        in workspace: Workspace
+    ) throws -> Program {
+        try FileManager.default.createDirectory(
+            atPath: workspace.path("disk"),
+            withIntermediateDirectories: false
+        )
+        let script = """
+            mount -t tmpfs -o size=\(size) tmpfs disk || exit 1
+            exec "$0" run --local "$1" --slots 2 --store disk/kept.db
+            """
+        return try workspace.start(
+            "/usr/bin/env",
+            ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
+        )
+    }
+
     /// A file system of four mebibytes, which the operation fills, needs the right to mount one.
     @Test(
         .enabled(if: canMount, "nobody here may mount a file system"),
@@ -256,18 +276,7 @@ import Testing
 
                 """ + waiting
             )
-            try FileManager.default.createDirectory(
-                atPath: workspace.path("disk"),
-                withIntermediateDirectories: false
-            )
-            let script = """
-                mount -t tmpfs -o size=4m tmpfs disk || exit 1
-                exec "$0" run --local "$1" --slots 2 --store disk/kept.db
-                """
-            let run = try workspace.start(
-                "/usr/bin/env",
-                ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
-            )
+            let run = try Self.start(file, onDiskOf: "4m", in: workspace)
             try await run.says("is full: nothing new starts until there is room")
             run.signal(signal)
             let ended = try await run.end()
@@ -293,18 +302,7 @@ import Testing
                     run: sleep 0.1; head -c 30000 /dev/urandom | base64
                 """
             )
-            try FileManager.default.createDirectory(
-                atPath: workspace.path("disk"),
-                withIntermediateDirectories: false
-            )
-            let script = """
-                mount -t tmpfs -o size=600k tmpfs disk || exit 1
-                exec "$0" run --local "$1" --slots 2 --store disk/kept.db
-                """
-            let run = try workspace.start(
-                "/usr/bin/env",
-                ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
-            )
+            let run = try Self.start(file, onDiskOf: "600k", in: workspace)
             try await run.says("is full: nothing new starts until there is room")
             try await workspace.waitUntilNoProcess(named: "sleep")
             let signalled = ContinuousClock.now

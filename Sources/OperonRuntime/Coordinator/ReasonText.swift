@@ -63,9 +63,9 @@ extension CoordinatorService {
         case .awaitsSlot(let worker): return awaitsSlot(of: worker)
         case .awaitsCompletion:
             let name = "\(operation.graph)/\(catalog.name(of: operation).name)"
-            let text =
-                "It waits for a person to complete it: operon complete "
-            return ReasonView(code: "awaitsCompletion", text: text + CommandText.quoted(name))
+            let command = "operon complete \(CommandText.quoted(name))"
+            let text = "It waits for a person to complete it: \(command)"
+            return ReasonView(code: "awaitsCompletion", text: text)
         case .disconnected:
             let text = "The coordinator has no connection to its broker."
             return ReasonView(code: "disconnected", text: text)
